@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from headrace._checks import check_kind, check_names, did_you_mean, excerpt, nearest
 from headrace._exceptions import ConfigError
-from headrace._rules import BOOLEAN, INT_MAX, LONG_MAX, Rule, whole
+from headrace._rules import BOOLEAN, INT_MAX, LONG_MAX, Rule, optional, whole
 from headrace.channel import parse_duration_ns, parse_size
 
 if TYPE_CHECKING:
@@ -38,9 +38,10 @@ def number(name: str, default: int, rule: Rule, meaning: str) -> Any:
     return _setting(name, default, "number", rule, meaning)
 
 
-def stream_id(name: str, default: int, meaning: str) -> Any:
-    """A setting that is a stream id."""
-    return number(name, default, whole(-INT_MAX - 1, INT_MAX), meaning)
+def stream_id(name: str, default: int | None, meaning: str) -> Any:
+    """A setting that is a stream id; without a default it may be left open."""
+    rule = whole(-INT_MAX - 1, INT_MAX)
+    return _setting(name, default, "number", optional(rule) if default is None else rule, meaning)
 
 
 def size(name: str, default: int, rule: Rule, meaning: str) -> Any:

@@ -4,7 +4,8 @@ import pytest
 
 import headrace
 from headrace.archive import Archive, RecordingSignal
-from headrace.archive.protocol.messages import encode
+from headrace.archive.protocol.codes import Response
+from headrace.archive.protocol.messages import PROTOCOL_VERSION, decode, encode
 from headrace.archive.protocol.requests import AuthConnectRequest
 from headrace.archive.server import listings
 from headrace.archive.server.recording_session import RecordingSession
@@ -162,6 +163,27 @@ def test_a_client_is_told_why_another_ended_its_replay(driver: headrace.MediaDri
             }
             with pytest.raises(headrace.ArchiveError, match=reasons.get(end, f"{was_ended}: another client")):
                 list(replay)
+
+
+def test_a_client_whose_name_no_label_can_have_is_served(driver: headrace.MediaDriver) -> None:
+    with (
+        serving(driver),
+        headrace.connect(driver=driver) as client,
+        client.add_subscription("aeron:ipc", 20) as answers,
+        client.add_exclusive_publication("aeron:ipc", 10) as requests,
+    ):
+        assert requests.wait_until_connected(TIMEOUT_S)
+        connect = AuthConnectRequest(
+            correlation_id=1,
+            response_stream_id=20,
+            version=PROTOCOL_VERSION,
+            response_channel="aeron:ipc",
+            client_info="a\tname\x00",
+        )
+        requests.offer_blocking(encode(connect))
+        answer = answers.receive(TIMEOUT_S)
+        assert answer is not None
+        assert decode(answer.payload).code is Response.OK
 
 
 def test_what_strangers_choose_makes_no_new_texts_in_the_error_log(driver: headrace.MediaDriver) -> None:

@@ -86,7 +86,7 @@ class ScriptedMember:
 
     def reach(self, channel: str, stream_id: int) -> None:
         """Have the way to a client."""
-        if self.egress is None or self.egress.channel != channel:
+        if self.egress is None or (self.egress.channel, self.egress.stream_id) != (channel, stream_id):
             if self.egress is not None:
                 self.egress.close()
             self.egress = self.client.add_publication(channel, stream_id)

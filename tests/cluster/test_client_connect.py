@@ -51,6 +51,15 @@ def test_a_session_is_opened_over_ipc_with_the_members_own_driver(lab: Lab) -> N
     assert member.connects[0].response_channel == "aeron:ipc"
 
 
+def test_clients_over_ipc_do_not_wait_for_each_other(lab: Lab) -> None:
+    member = ScriptedMember(lab.app, ingress="aeron:ipc")
+    ipc = {"ingress_channel": "aeron:ipc", "egress_channel": "aeron:ipc"}
+    with lab.connect(**ipc), lab.connect(**ipc), lab.connect(egress_stream_id=102, **ipc):
+        first, second, third = [request.response_stream_id for request in member.connects]
+        assert first != second
+        assert third == 102
+
+
 def test_the_first_member_that_listens_is_asked_and_says_who_leads(lab: Lab) -> None:
     first, second, leader = lab.add_members(3)
     first.stop_listening()

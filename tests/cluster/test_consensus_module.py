@@ -289,6 +289,11 @@ def test_a_client_of_another_version_is_refused(member: Member, script: Script) 
     )
 
 
+def test_a_client_whose_name_no_label_can_have_is_served(member: Member, script: Script) -> None:
+    assert script.connect(client_info="a\tname\x00").code is EventCode.OK
+    assert member.module.error_count == 0
+
+
 def test_an_admin_request_needs_authorisation(member: Member, script: Script) -> None:
     script.connect()
     script.send(admin_request(script))

@@ -327,6 +327,13 @@ def test_quorums() -> None:
         ("aeron:udp?endpoint=b:2", "aeron:ipc", False, "aeron:udp?endpoint=b:2"),
         ("aeron:udp?endpoint=b:2", "aeron:ipc", True, "aeron:ipc"),
         (None, "aeron:ipc", False, "aeron:ipc"),
+        (None, "aeron:ipc?term-length=1g|sparse=false", False, "aeron:ipc?sparse=true|term-length=67108864"),
+        (
+            "aeron:udp?term-length=1m",
+            "aeron:udp?endpoint=a:1|term-length=1g",
+            False,
+            "aeron:udp?endpoint=a:1|term-length=1m",
+        ),
     ],
 )
 def test_the_template_of_answers(

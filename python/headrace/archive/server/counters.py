@@ -6,6 +6,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from headrace._exceptions import ConfigError
+from headrace._labels import printable
 from headrace.archive.protocol.counters import (
     CONTROL_SESSION,
     CONTROL_SESSIONS,
@@ -138,6 +139,6 @@ def _archive_suffix(archive_id: int) -> str:
 
 
 def _label(start: str, text: str, end: str) -> str:
-    """A label in ASCII. The text in its middle, which a client chose, is shortened until the label fits."""
+    """A label. The text in its middle, which a client chose, is shortened until the label fits."""
     label = start + text[: _LABEL_MAX - len(start) - len(end)] + end
-    return label.encode("ascii", "replace").decode("ascii")
+    return printable(label)

@@ -84,6 +84,7 @@ class Connecting:
         self._ingress = Ingress(client, config)
         self._undo.callback(self._ingress.close)
         self._egress: Subscription | None = None
+        self._egress_stream_id = config.egress_stream(client.next_correlation_id())
         self._correlation_id = NULL_VALUE
         self._has_endpoints = config.ingress_endpoints is not None
         self._last_word = ""
@@ -159,7 +160,7 @@ class Connecting:
 
     def _subscribed(self) -> Generator[None, None, Subscription]:
         config = self._config
-        pending = self._client.request_subscription(config.egress, config.egress_stream_id)
+        pending = self._client.request_subscription(config.egress, self._egress_stream_id)
         with contextlib.ExitStack() as undo:
             undo.callback(_given_up, pending)
             while (egress := pending.poll()) is None:
@@ -289,7 +290,7 @@ class Connecting:
         return lambda: encode(
             SessionConnectRequest(
                 correlation_id=self._next_correlation_id(),
-                response_stream_id=config.egress_stream_id,
+                response_stream_id=self._egress_stream_id,
                 version=PROTOCOL_VERSION,
                 response_channel=channel,
                 encoded_credentials=_supplied(supplier_of(config.credentials).encoded_credentials),

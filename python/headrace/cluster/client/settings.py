@@ -19,6 +19,9 @@ __all__ = ["ClusterClientConfig", "ClusterClientSettings"]
 _NAME_LENGTH_MAX = 100
 _NS_PER_S = 1_000_000_000
 _UNSET = -1
+_EGRESS_STREAM = 102
+# Far from the streams that programs choose.
+_OWN_STREAMS = 1 << 30
 
 
 def _has_endpoints(value: object) -> bool:
@@ -47,7 +50,7 @@ class ClusterClientSettings(TypedDict, total=False):
     ingress_stream_id: int
     ingress_endpoints: str
     egress_channel: str
-    egress_stream_id: int
+    egress_stream_id: int | None
     message_timeout_ns: int
     new_leader_timeout_ns: int
     keep_alive_interval_ns: int
@@ -95,7 +98,12 @@ class ClusterClientConfig(DeclaredConfig):
         channel(""),
         "Where members answer; port 0 lets the system choose.",
     )
-    egress_stream_id: int = stream_id("cluster.egress.stream.id", 102, "Which flow on that channel.")
+    egress_stream_id: int | None = stream_id(
+        "cluster.egress.stream.id",
+        None,
+        "Which flow on that channel; without it 102, and over IPC one of the client's own: clients that share one wait "
+        "for the slowest of them.",
+    )
     message_timeout_ns: int = duration(
         "cluster.message.timeout",
         5 * _NS_PER_S,
@@ -154,6 +162,17 @@ class ClusterClientConfig(DeclaredConfig):
         """The channel of the answers. A publisher that was lost must not come back with a gap."""
         uri = ChannelUri(self.egress_channel)
         return self.egress_channel if uri.media == "ipc" else uri.with_parameters(rejoin="false")
+
+    def egress_stream(self, correlation_id: int) -> int:
+        """The stream of the answers, for a client that has just drawn a correlation id of its driver.
+
+        Over IPC all publishers of a stream on a channel share one log, which the slowest reader holds back.
+        """
+        if self.egress_stream_id is not None:
+            return self.egress_stream_id
+        if ChannelUri(self.egress_channel).media == "ipc":
+            return _OWN_STREAMS | correlation_id & (_OWN_STREAMS - 1)
+        return _EGRESS_STREAM
 
     def ingress_to(self, endpoint: str | None) -> str:
         """The channel to a member; ``None`` for the one channel that all have."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headrace._exceptions import ConfigError, RegistrationError
+from headrace._labels import printable
 from headrace.cluster.ground.counters import ClusterCounter, session_key
 from headrace.cluster.member.egress import PROTOCOL_VERSION, egress_channel
 from headrace.cluster.member.sessions import Session, SessionState
@@ -197,4 +198,4 @@ def _label(client_info: str, image: Image | None, cluster_id: int, ingress_sessi
     start = "cluster-session: "
     end = f"sourceIdentity={source} sessionId={ingress_session_id} - clusterId={cluster_id}"
     info = f"{client_info[: _LABEL_MAX - len(start) - len(end) - 1]} " if client_info else ""
-    return f"{start}{info}{end}".encode("ascii", "replace").decode("ascii")
+    return printable(f"{start}{info}{end}")

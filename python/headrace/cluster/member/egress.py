@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headrace._results import OfferResult
-from headrace.channel import ChannelUri
+from headrace.channel import ChannelUri, parse_size
 from headrace.cluster.protocol.messages import encode
 from headrace.cluster.protocol.session import (
     AdminResponse,
@@ -22,17 +22,34 @@ __all__ = ["Egress", "egress_channel"]
 
 PROTOCOL_VERSION = 0 << 16 | 3 << 8
 _ATTEMPTS = 3
+# The longest that a driver makes by itself.
+_TERM_LENGTH_MAX = 64 << 20
 
 
 def egress_channel(template: str | None, wanted: str, is_ipc_allowed: bool) -> str:
-    """The channel of a client's answers: what it wants, with the parameters of the member's template."""
-    if template is None:
-        return wanted
+    """The channel of a client's answers: what it wants, with the parameters of the member's template.
+
+    A client chooses it before it has said who it is: of the log that the member makes for it, no more memory is taken
+    than is used, and no more than a driver's own default has.
+    """
     uri = ChannelUri(wanted)
-    if uri.media == "ipc":
-        return wanted if is_ipc_allowed else template
-    names = {name.replace("-", "_"): value for name, value in ChannelUri(template).parameters.items()}
-    return uri.with_parameters(**names)
+    if template is not None:
+        if uri.media == "ipc":
+            uri = uri if is_ipc_allowed else ChannelUri(template)
+        else:
+            names = {name.replace("-", "_"): value for name, value in ChannelUri(template).parameters.items()}
+            uri = ChannelUri(uri.with_parameters(**names))
+    return _with_a_modest_log(uri)
+
+
+def _with_a_modest_log(uri: ChannelUri) -> str:
+    changes: dict[str, str | int | None] = {}
+    if uri.get("sparse") is not None:
+        changes["sparse"] = "true"
+    length = uri.get("term-length")
+    if length is not None and parse_size(length, "term-length") > _TERM_LENGTH_MAX:
+        changes["term_length"] = _TERM_LENGTH_MAX
+    return uri.with_parameters(**changes)
 
 
 class Egress:
