@@ -84,6 +84,11 @@ class Shop:
         raise ValueError(text)
 
     @command
+    def long_text(self, length: int) -> str:
+        self.total += 1
+        return "x" * length
+
+    @command
     def now(self) -> int:
         return current_cluster().time
 
@@ -315,6 +320,23 @@ def test_an_object_is_called_as_if_it_were_here() -> None:
                 shop.not_a_command()
         with pytest.raises(headrace.ClosedError):
             shop.add(1)
+
+
+@pytest.mark.system
+def test_what_is_too_long_to_send_ends_its_own_call_only() -> None:
+    small = "aeron:ipc?term-length=64k"
+    with (
+        ClusterNode.embedded(ObjectService(Shop())) as node,
+        ObjectClient.connect(Shop, driver=node.driver, ingress_channel=small, egress_channel=small) as client,
+    ):
+        with pytest.raises(CallRefusedError, match=r"^fail\(\) was not sent: .*8192"):
+            client.object.fail("x" * 10_000)
+        with pytest.raises(
+            CommandError, match=r"was carried out, and its result cannot be sent: .*8192"
+        ) as raised:
+            client.object.long_text(10_000)
+        assert raised.value.kind == "ResultTooLongError"
+        assert client.object.add(1) == 2
 
 
 @pytest.mark.system

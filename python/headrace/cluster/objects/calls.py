@@ -7,7 +7,7 @@ The service carries it out once, by its id.
 from __future__ import annotations
 
 import contextlib
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -115,8 +115,9 @@ class Calls:
         self._client_id = chance.randbytes(CLIENT_ID_LENGTH)
         self._is_known = False
         self._next_id = 1
-        self._calls: dict[int, Call] = {}
-        self._to_send: deque[Call] = deque()
+        # By id, oldest first. Not plain dicts, in which the oldest is the longer to find the more have gone before it.
+        self._calls: OrderedDict[int, Call] = OrderedDict()
+        self._to_send: OrderedDict[int, Call] = OrderedDict()
         self._retry = self._clock.deadline(0)
         self._pause_s = 0.0
         self._next_attempt = self._clock.deadline(0)
@@ -160,15 +161,14 @@ class Calls:
             return call
         self._next_id += 1
         self._calls[call.command_id] = call
-        self._to_send.append(call)
+        self._to_send[call.command_id] = call
         self._send()
         return call
 
     def abandon(self, call: Call) -> None:
         """Want the answer no more. The call may be carried out, or may have been."""
-        self._calls.pop(call.command_id, None)
-        if call in self._to_send:
-            self._to_send.remove(call)
+        if self._calls.get(call.command_id) is call:
+            self._taken(call.command_id)
 
     def step(self) -> None:
         """Do what can be done now."""
@@ -259,7 +259,7 @@ class Calls:
     # --- calls -----------------------------------------------------------------------------------------------------
 
     def _send_again(self) -> None:
-        self._to_send = deque(self._calls.values())
+        self._to_send = self._calls.copy()
         self._retry = self._clock.deadline(_RETRY_S)
         if not self._is_known and self.cluster is not None:
             self.cluster.offer(encoded(Request(RequestKind.OPEN, self._client_id)))
@@ -269,7 +269,7 @@ class Calls:
         if cluster is None or not self._is_known:
             return
         while self._to_send:
-            call = self._to_send[0]
+            call = next(iter(self._to_send.values()))
             oldest_id = next(iter(self._calls))
             if call.command_id - oldest_id >= WINDOW:
                 return
@@ -281,9 +281,14 @@ class Calls:
                 call.command.name,
                 call.arguments,
             )
-            if not cluster.offer(encoded(request)) > 0:
-                return
-            self._to_send.popleft()
+            try:
+                if not cluster.offer(encoded(request)) > 0:
+                    return
+            except ConfigError as too_long:
+                self._taken(call.command_id)
+                call.end(None, CallRefusedError(f"{call.command.name}() was not sent: {too_long}"))
+                continue
+            self._to_send.popitem(last=False)
             self._retry = self._clock.deadline(_RETRY_S)
 
     def _accept(self, message: ClusterMessage) -> None:
@@ -296,11 +301,14 @@ class Calls:
             self._is_known = True
             self._send()
         else:
-            call = self._calls.pop(answer.command_id, None)
+            call = self._taken(answer.command_id)
             if call is not None:
-                if call in self._to_send:
-                    self._to_send.remove(call)
                 call.end(answer)
+
+    def _taken(self, command_id: int) -> Call | None:
+        """A call that is not to be sent any more, and whose answer is not waited for."""
+        self._to_send.pop(command_id, None)
+        return self._calls.pop(command_id, None)
 
     def _forgotten(self) -> None:
         """What was carried out of the calls is not known; later ones are made under another id."""
@@ -312,7 +320,7 @@ class Calls:
         self._send_again()
 
     def _end_all(self, error: Exception) -> None:
-        calls, self._calls = self._calls, {}
+        calls, self._calls = self._calls, OrderedDict()
         self._to_send.clear()
         for call in calls.values():
             call.end(None, error)

@@ -22,7 +22,10 @@ class CommandError(ClusterError):
 
 
 class CallRefusedError(ClusterError):
-    """The call was not carried out: the service has no such command, or its arguments are of other types there."""
+    """The call was not carried out.
+
+    The service has no such command, its arguments are of other types there, or the call is too long to send.
+    """
 
 
 class ForgottenError(ClusterError):

@@ -113,8 +113,17 @@ class ObjectService(ClusteredService):
             return
         answer = self._answer(request)
         if answer is not None:
-            # One that finds no room is asked for again by the client, and given then.
+            self._send(session, request, answer)
+
+    @staticmethod
+    def _send(session: ClientSession, request: Request, answer: bytes) -> None:
+        """An answer that finds no room is asked for again by the client, and given then."""
+        try:
             session.offer(answer)
+        except ConfigError as too_long:
+            # Not kept: what is kept must not go by the channel of one client.
+            text = f"was carried out, and its result cannot be sent: {too_long}"
+            session.offer(_encoded(request, AnswerKind.RAISED, ("ResultTooLongError", text)))
 
     def _answer(self, request: Request) -> bytes | None:
         if request.kind is RequestKind.CLOSE:
