@@ -12,6 +12,7 @@ import pytest
 from benches.processes import ROOT
 
 from headrace.cluster import ClientSession, Cluster, ClusteredService, ClusterNode
+from headrace.cluster.objects import command
 from tests.helpers import TIMEOUT_S
 
 pytestmark = pytest.mark.system
@@ -85,6 +86,22 @@ def test_one_that_does_not_is_named_with_the_position(directory: Path, name: str
     done = check(directory / "cluster", name)
     assert done.returncode == 1
     assert words in done.stdout
+
+
+class Jobs:
+    """An object, and no service."""
+
+    @command
+    def put(self) -> int:
+        return 1
+
+
+def test_an_object_is_told_what_makes_a_service_of_it(tmp_path: Path) -> None:
+    done = check(tmp_path, "Jobs")
+    assert done.returncode == 1
+    assert "MODULE:CLASS=tests.cli.test_cluster_determinism:Jobs: must be" in done.stderr
+    assert "a function that gives" in done.stderr
+    assert "ObjectService(Jobs())" in done.stderr
 
 
 def test_a_directory_that_is_none_is_refused(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from headrace.cluster import (
 from headrace.cluster.directory import ClusterDirectory
 from headrace.cluster.log.entries import EntryType
 from headrace.cluster.member.states import Toggle
+from headrace.cluster.objects import command
 from headrace.cluster.turns import NodeTurns
 from tests.helpers import TIMEOUT_S
 
@@ -252,6 +253,17 @@ def test_a_node_that_is_closed_elsewhere_ends_the_wait(tmp_path: Path) -> None:
 def test_a_service_that_is_none_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"services\[1\]"):
         ClusterNode(Total(), object(), directory=tmp_path)  # type: ignore[arg-type]
+
+
+def test_an_object_and_a_class_are_told_what_makes_a_service_of_them(tmp_path: Path) -> None:
+    class Jobs:
+        @command
+        def put(self) -> int:
+            return 1
+
+    for given, text in ((Jobs(), r"ObjectService\(.*Jobs\(\)\)"), (Total, r"give an instance, Total\(\)")):
+        with pytest.raises(ConfigError, match=text):
+            ClusterNode(given, directory=tmp_path)  # type: ignore[arg-type]
 
 
 class Part:

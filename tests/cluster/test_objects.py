@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import random
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -28,7 +29,8 @@ from headrace.cluster.objects import (
     current_cluster,
 )
 from headrace.cluster.objects.calls import error_of
-from headrace.cluster.objects.commands import encoded
+from headrace.cluster.objects.client import _Proxy
+from headrace.cluster.objects.commands import Commands, encoded
 from headrace.cluster.objects.layout import (
     WINDOW,
     Answer,
@@ -287,6 +289,91 @@ def test_classes_that_cannot_be_replicated_are_refused_at_once() -> None:
 
         @command
         def several(self: object, *args: int) -> None: ...
+
+    with pytest.raises(headrace.ConfigError, match=r"plain\(amount\): must be annotated"):
+
+        @command
+        def plain(self, amount): ...  # type: ignore[no-untyped-def]
+
+    with pytest.raises(headrace.ConfigError, match=r"later\(\): must be a plain method"):
+
+        @command
+        async def later(self: object) -> None: ...
+
+
+def versions(*bodies: dict[str, Any]) -> list[type]:
+    """Versions of one class: annotations with the values that the constructor gives; ``...`` for none."""
+    made = []
+    for body in bodies:
+        given = {name: value for name, value in body.items() if value is not ...}
+
+        def start(self: object, given: dict[str, Any] = given) -> None:
+            vars(self).update(given)
+
+        def get(self: object) -> int:
+            return 1
+
+        hints = {name: int if value is ... else type(value) for name, value in body.items()}
+        made.append(type("Queue", (), {"__annotations__": hints, "__init__": start, "get": command(get)}))
+    return made
+
+
+def restored(old: type, new: type) -> Any:
+    """What the service of a class has after a start with the snapshot of another version."""
+    before, desk = Desk(old()), Desk(new())
+    before.service.object.waiting = [3]
+    desk.service.on_start(desk, before.service.on_take_snapshot())  # type: ignore[arg-type]
+    return desk.service.object
+
+
+def test_an_attribute_that_the_snapshot_lacks_keeps_the_value_of_the_constructor() -> None:
+    old, new = versions({"waiting": []}, {"waiting": [], "failed": [7]})
+    queue = restored(old, new)
+    assert vars(queue) == {"waiting": [3], "failed": [7]}
+
+
+def test_an_attribute_that_nothing_gives_a_value_is_named() -> None:
+    old, new = versions({"waiting": []}, {"waiting": [], "count": ...})
+    with pytest.raises(ClusterError, match=r"lacks the attribute .*Queue.count: .*give it a value"):
+        restored(old, new)
+
+
+def test_a_snapshot_with_more_than_the_class_has_is_refused() -> None:
+    new, old = versions({"waiting": [], "failed": [7]}, {"waiting": []})
+    with pytest.raises(ClusterError, match=r"attributes that class Queue lacks: failed; run the version"):
+        restored(new, old)
+
+
+def test_what_does_not_fit_a_command_is_told_with_its_name() -> None:
+    class Shelf:
+        items: list[int]
+
+        def __init__(self) -> None:
+            self.items = []
+
+        @command
+        def put(self, amount: int) -> int:
+            """Put some on it."""
+            return amount
+
+    made = Commands(Shelf)
+    put = made["put"]
+    for args, text in (
+        ((), "missing"),
+        ((1, 2), "too many"),
+        (("x",), "Expected `int`"),
+        ((object(),), "object"),
+    ):
+        with pytest.raises(TypeError, match=rf"put\(\): .*{text}"):
+            put.packed(args, {})
+    with pytest.raises(
+        ClusterError,
+        match=r"put\(\) was carried out, and its result is not what its annotation here says: Expected `int`",
+    ):
+        put.unpacked_result(encoded("text"))
+    shown = _Proxy(made, lambda *_: None).put  # type: ignore[attr-defined]
+    assert list(inspect.signature(shown).parameters) == ["amount"]
+    assert shown.__doc__ == "Put some on it."
 
 
 def test_there_is_no_cluster_outside_of_commands() -> None:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace._arguments import checked_class
-from headrace._checks import wrong
 from headrace._closing import Closing
 from headrace._config import default_directory
 from headrace._exceptions import ActiveDriverError
@@ -27,7 +26,7 @@ from headrace.cluster.client.client import ClusterClient
 from headrace.cluster.errors import ClusterError, ClusterFileError
 from headrace.cluster.member.consensus_module import ConsensusModule
 from headrace.cluster.member.states import Toggle
-from headrace.cluster.service.clustered_service import ClusteredService
+from headrace.cluster.service.checking import check_service
 from headrace.cluster.service.container import ServiceContainer
 from headrace.cluster.turns import NodeTurns
 from headrace.driver import MediaDriver
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from headrace.client._local_driver import LocalDriver
     from headrace.cluster.client.settings import ClusterClientSettings
     from headrace.cluster.member.keywords import ConsensusModuleSettings
+    from headrace.cluster.service.clustered_service import ClusteredService
 
 __all__ = ["ClusterNode"]
 
@@ -94,8 +94,7 @@ class ClusterNode(Closing):
         self._held = contextlib.ExitStack()
         self._directory = Path(directory)
         for index, service in enumerate(services):
-            if not isinstance(service, ClusteredService):
-                raise wrong(f"services[{index}]", service, "must be a headrace.cluster.ClusteredService")
+            check_service(f"services[{index}]", service)
         try:
             self._open(services, driver, ingress_endpoint, archive_settings or {}, on_error, settings)
         except BaseException:

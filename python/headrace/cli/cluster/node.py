@@ -46,7 +46,8 @@ _SNAPSHOT_STREAM, _SERVICE_ID = "aeron.cluster.snapshot.stream.id", "aeron.clust
     "services",
     multiple=True,
     metavar="MODULE:CLASS",
-    help="Also run a service, in the same process; repeatable, in the order of service ids.",
+    help="Also run a service, in the same process; repeatable, in the order of service ids. A function that gives a "
+    "service may be named as well.",
 )
 @click.option("--allow-unknown", is_flag=True, help="Pass over settings that nothing here knows.")
 @click.option("--quiet", "-q", is_flag=True, help="Print errors only.")
@@ -101,11 +102,11 @@ def service_maker(name: str) -> Callable[[], ClusteredService]:
     Raises:
         ConfigError: There is no such class.
     """
-    _service(name)
-    return lambda: _service(name)
+    _service(name, "MODULE:CLASS")
+    return lambda: _service(name, "MODULE:CLASS")
 
 
-def _service(name: str) -> ClusteredService:
+def _service(name: str, given_as: str = "--service") -> ClusteredService:
     """The service that `package.module:Class` names, looked for in the working directory too.
 
     Raises:
@@ -117,10 +118,13 @@ def _service(name: str) -> ClusteredService:
 
     if "" not in sys.path:
         sys.path.insert(0, "")
-    service = made_of_class("--service", name)
+    service = made_of_class(given_as, name)
     if not isinstance(service, ClusteredService):
-        rule = "must be a subclass of headrace.cluster.ClusteredService"
-        raise ConfigError(f"--service={name}: {rule}", "--service", name, rule)
+        rule = (
+            "must be a subclass of headrace.cluster.ClusteredService, or a function that gives an instance of one; "
+            f"around a replicated object: headrace.cluster.objects.ObjectService({type(service).__qualname__}())"
+        )
+        raise ConfigError(f"{given_as}={name}: {rule}", given_as, name, rule)
     return service
 
 

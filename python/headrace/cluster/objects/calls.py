@@ -74,6 +74,7 @@ class Call:
 
         Raises:
             CommandError: It raised.
+            ClusterError: It was carried out, and its result does not fit its annotation.
             CallRefusedError: It was not carried out.
             HeadraceError: It was given up: nobody knows whether it was carried out.
         """
@@ -81,7 +82,7 @@ class Call:
             raise self.error
         assert self.answer is not None
         if self.answer.kind is AnswerKind.OK:
-            return self.command.result.decode(self.answer.value)
+            return self.command.unpacked_result(self.answer.value)
         raise error_of(self.answer, self.command.name)
 
 

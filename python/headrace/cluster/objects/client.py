@@ -14,7 +14,7 @@ from headrace.cluster.client.local_node import driver_directory
 from headrace.cluster.client.settings import ClusterClientConfig, ClusterClientSettings
 from headrace.cluster.errors import ClusterTimeoutError
 from headrace.cluster.objects.calls import Call, Calls
-from headrace.cluster.objects.commands import Commands
+from headrace.cluster.objects.commands import Command, Commands
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,14 +33,16 @@ class _Proxy:
 
     def __init__(self, commands: Commands, call: Callable[..., Any]) -> None:
         for name in commands:
-            setattr(self, name, _bound(name, call))
+            setattr(self, name, _bound(commands[name], call))
 
 
-def _bound(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+def _bound(made: Command, call: Callable[..., Any]) -> Callable[..., Any]:
     def command(*args: Any, **kwargs: Any) -> Any:
-        return call(name, args, kwargs)
+        return call(made.name, args, kwargs)
 
-    command.__name__ = command.__qualname__ = name
+    command.__name__ = command.__qualname__ = made.name
+    command.__doc__ = made.text
+    command.__signature__ = made.signature  # type: ignore[attr-defined]
     return command
 
 

@@ -10,6 +10,8 @@ from typing import Any, ClassVar, TypeVar
 
 from headrace._exceptions import ConfigError
 from headrace._extras import needs
+from headrace.cluster.errors import ClusterError
+from headrace.cluster.service.checking import COMMAND_MARK
 
 with needs("objects"):
     import msgspec
@@ -17,8 +19,11 @@ with needs("objects"):
 __all__ = ["Command", "Commands", "StateLayout", "command", "encoded"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_MARK = "__headrace_command__"
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_NOT_AT_ONCE = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction)
+# What msgspec raises for values that it cannot encode, or that are not of a type.
+_WRONG = (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError)
+_ATTRIBUTES = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
 # Dicts keep their order: one that was restored must be walked through as one that was not.
 _ENCODER = msgspec.msgpack.Encoder()
 
@@ -31,14 +36,25 @@ def encoded(value: object) -> bytes:
 def command(function: _F) -> _F:
     """Make a method a command: clients call it, and every member of the cluster carries it out.
 
-    It must have a parameter for each argument, no ``*args``; annotations say what arguments and results are.
+    It must have a parameter for each argument, no ``*args``; annotations say what arguments and results are. Each
+    argument has one. A result without one comes as plain lists, dicts, numbers and text.
+
+    Raises:
+        ConfigError: An argument has no annotation or no name, or the method is asynchronous or a generator.
     """
+    name = getattr(function, "__qualname__", repr(function))
+    if any(is_kind(function) for is_kind in _NOT_AT_ONCE):
+        rule = "must be a plain method: members carry a command out at once, and wait for nothing in it"
+        raise ConfigError(f"{name}(): {rule}", name, name, rule)
     for parameter in list(inspect.signature(function).parameters.values())[1:]:
+        rule = ""
         if parameter.kind not in _NAMED:
-            name = getattr(function, "__qualname__", repr(function))
             rule = "must have a name: a command takes no *args, **kwargs or positional-only parameters"
+        elif parameter.annotation is inspect.Parameter.empty:
+            rule = "must be annotated: its type is what clients may send; typing.Any is for anything"
+        if rule:
             raise ConfigError(f"{name}({parameter}): {rule}", parameter.name, str(parameter), rule)
-    setattr(function, _MARK, True)
+    setattr(function, COMMAND_MARK, True)
     return function
 
 
@@ -48,12 +64,14 @@ class Command:
 
     Attributes:
         name: Of the method.
+        text: Of its docstring.
         signature: Of the method, without the object.
         arguments: Decodes arguments to what the annotations say.
         result: Decodes results likewise.
     """
 
     name: str
+    text: str | None
     signature: inspect.Signature
     arguments: msgspec.msgpack.Decoder[Any]
     result: msgspec.msgpack.Decoder[Any]
@@ -68,6 +86,7 @@ class Command:
         struct = msgspec.defstruct(name, fields, forbid_unknown_fields=True, kw_only=True)
         return cls(
             name,
+            function.__doc__,
             signature,
             msgspec.msgpack.Decoder(struct),
             msgspec.msgpack.Decoder(hints.get("return", Any)),
@@ -79,13 +98,13 @@ class Command:
         Raises:
             TypeError: They are not those of the command, or not of its types.
         """
-        bound = self.signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        packed = encoded(bound.arguments)
         try:
+            bound = self.signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            packed = encoded(bound.arguments)
             # As members will: what they would refuse is not sent.
             self.arguments.decode(packed)
-        except msgspec.ValidationError as wrong:
+        except _WRONG as wrong:
             raise TypeError(f"{self.name}(): {wrong}") from None
         return packed
 
@@ -97,6 +116,19 @@ class Command:
         """
         return msgspec.structs.asdict(self.arguments.decode(packed))
 
+    def unpacked_result(self, packed: bytes) -> Any:
+        """The result.
+
+        Raises:
+            ClusterError: It is not what the annotation says.
+        """
+        try:
+            return self.result.decode(packed)
+        except _WRONG as wrong:
+            raise ClusterError(
+                f"{self.name}() was carried out, and its result is not what its annotation here says: {wrong}"
+            ) from None
+
 
 class Commands:
     """The commands of a class."""
@@ -106,7 +138,7 @@ class Commands:
         self._commands = {
             name: Command.of(name, member)
             for name, member in inspect.getmembers(kind, inspect.isfunction)
-            if getattr(member, _MARK, False)
+            if getattr(member, COMMAND_MARK, False)
         }
         if not self._commands:
             rule = "must have methods with @command"
@@ -114,6 +146,9 @@ class Commands:
 
     def __iter__(self) -> typing.Iterator[str]:
         return iter(self._commands)
+
+    def __getitem__(self, name: str) -> Command:
+        return self._commands[name]
 
     def get(self, name: str) -> Command | None:
         """The command with a name."""
@@ -126,7 +161,10 @@ class StateLayout:
     def __init__(self, kind: type) -> None:
         hints = typing.get_type_hints(kind, include_extras=True)
         self._hints = {name: hint for name, hint in hints.items() if typing.get_origin(hint) is not ClassVar}
-        fields: list[tuple[str, Any]] = list(self._hints.items())
+        # Left where the snapshot has no such attribute.
+        fields: list[tuple[str, Any, Any]] = [
+            (name, hint, msgspec.UNSET) for name, hint in self._hints.items()
+        ]
         self._decoder = msgspec.msgpack.Decoder(msgspec.defstruct(kind.__name__, fields, kw_only=True))
 
     def check(self, instance: object) -> None:
@@ -147,11 +185,26 @@ class StateLayout:
         return encoded({name: getattr(instance, name) for name in self._hints})
 
     def restore(self, instance: object, state: bytes) -> None:
-        """Give an object a state.
+        """Give an object a state. An attribute that the state lacks keeps the value of the constructor.
 
         Raises:
             msgspec.MsgspecError: The state is not that of this class.
+            ClusterError: It has attributes that the class lacks, or lacks one without a value.
         """
+        kind = type(instance).__qualname__
+        unknown = _ATTRIBUTES.decode(state).keys() - self._hints.keys()
+        if unknown:
+            raise ClusterError(
+                f"the snapshot has attributes that class {kind} lacks: {', '.join(sorted(unknown))}; run the version "
+                "of the class that has them, or annotate them in this one, typing.Any for what is used no more"
+            )
         loaded = self._decoder.decode(state)
         for name in self._hints:
-            setattr(instance, name, getattr(loaded, name))
+            value = getattr(loaded, name)
+            if value is not msgspec.UNSET:
+                setattr(instance, name, value)
+            elif not hasattr(instance, name):
+                raise ClusterError(
+                    f"the snapshot lacks the attribute {kind}.{name}: it was taken before the class had it; give it a "
+                    "value in the constructor or in the class"
+                )
