@@ -250,6 +250,59 @@ def test_a_node_that_is_closed_elsewhere_ends_the_wait(tmp_path: Path) -> None:
         other.join()
 
 
+def test_a_handler_may_close_its_node(tmp_path: Path) -> None:
+    class Closer(Total):
+        def on_session_message(
+            self, session: ClientSession | None, timestamp: int, message: bytes, position: int
+        ) -> None:
+            node.close()
+
+    node = ClusterNode(Closer(), directory=tmp_path)
+    with node.connect() as client:
+        client.offer_blocking(b"end")
+        assert node.wait(TIMEOUT_S)
+        assert node.failure is None
+    node.close()
+    with ClusterNode(Total(), directory=tmp_path) as again:
+        again.wait_until_leader(TIMEOUT_S)
+
+
+def test_a_nodes_parts_use_the_same_streams(tmp_path: Path) -> None:
+    streams: dict[str, Any] = {
+        "service_stream_id": 204,
+        "consensus_module_stream_id": 205,
+        "archive_control_stream_id": 110,
+        "replay_stream_id": 203,
+    }
+    with ClusterNode(Total(), directory=tmp_path, **streams) as node:
+        assert sums(node, 5) == [5]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"service_count": 2}, "service_count=2: must be 1, the services given"),
+        ({"aeron_directory": "/dev/shm/x"}, "aeron_directory='/dev/shm/x': must be left out"),
+    ],
+)
+def test_what_a_node_cannot_carry_out_is_refused(
+    tmp_path: Path, settings: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ConfigError, match=words):
+        ClusterNode(Total(), directory=tmp_path, **settings)
+
+
+def test_a_second_node_on_a_driver_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+    with (
+        MediaDriver.embedded() as driver,
+        ClusterNode(Total(), directory=tmp_path / "a", driver=driver) as node,
+    ):
+        with pytest.raises(ConfigError, match=r"is used by the node of .*a"):
+            ClusterNode(Total(), directory=tmp_path / "b", driver=driver, cluster_id=1)
+        assert sums(node, 5) == [5]
+        assert not (tmp_path / "b").exists()
+
+
 def test_a_service_that_is_none_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"services\[1\]"):
         ClusterNode(Total(), object(), directory=tmp_path)  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import dataclasses
 import functools
 import hashlib
 import os
@@ -24,6 +25,7 @@ from headrace.archive import ArchiveServer
 from headrace.client import Client
 from headrace.cluster.client.client import ClusterClient
 from headrace.cluster.errors import ClusterError, ClusterFileError
+from headrace.cluster.ground.node_config import NodeConfig
 from headrace.cluster.member.consensus_module import ConsensusModule
 from headrace.cluster.member.states import Toggle
 from headrace.cluster.service.checking import check_service
@@ -47,6 +49,7 @@ _LOOK_S = 0.001
 _FRAGMENTS_A_PASS = 500
 _NAME_LENGTH = 12
 _CLUSTER, _ARCHIVE = "cluster", "archive"
+_SHARED = [field.name for field in dataclasses.fields(NodeConfig) if field.name != "aeron_directory"]
 
 
 @checked_class
@@ -59,7 +62,7 @@ class ClusterNode(Closing):
     Args:
         *services: The services, by their ids from 0 on.
         directory: Where it keeps its files: those of the cluster in ``cluster``, recordings in ``archive``.
-        driver: A driver in this process that outlives the node; by default the node has one of its own. Its directory
+        driver: A driver in this process that outlives the node, and has no other; by default the node has one of its own. Its directory
             is beside the default one and named after the node's, so that the next start finds and deletes what a kill
             left. Programs in other processes find it through the mark file.
         ingress_endpoint: ``host:port`` where clients on other machines send; without one the node serves clients of its
@@ -67,10 +70,11 @@ class ClusterNode(Closing):
         archive_settings: See :class:`headrace.archive.ArchiveConfig`.
         is_invoked: No thread; the program calls :meth:`do_work`.
         on_error: Told of each failure of the consensus module and the services as text.
-        **settings: See :class:`headrace.cluster.ConsensusModuleConfig`.
+        **settings: See :class:`headrace.cluster.ConsensusModuleConfig`. What the services share with the module goes for
+            them too.
 
     Raises:
-        ConfigError: A setting is wrong.
+        ConfigError: A setting is wrong, or another node uses the driver.
         ClusterFileError: Another member runs on the directory, or a file is damaged.
     """
 
@@ -86,6 +90,8 @@ class ClusterNode(Closing):
         **settings: Unpack[ConsensusModuleSettings],
     ) -> None:
         self._is_closed = False
+        # A handler closed it: the thread lets go of what is held once its turn is over.
+        self._closes_itself = False
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
         self._has_run = threading.Event()
@@ -115,12 +121,17 @@ class ClusterNode(Closing):
         on_error: Callable[[str], object] | None,
         settings: ConsensusModuleSettings,
     ) -> None:
+        _check(services, driver, settings)
         if driver is None:
             driver = self._own_driver()
         self.driver = driver
         cluster_directory = self._directory / _CLUSTER
         cluster_directory.mkdir(parents=True, exist_ok=True)
         recorded: ArchiveSettings = {"archive_directory": self._directory / _ARCHIVE}
+        if "archive_control_channel" in settings:
+            recorded["local_control_channel"] = settings["archive_control_channel"]
+        if "archive_control_stream_id" in settings:
+            recorded["local_control_stream_id"] = settings["archive_control_stream_id"]
         recorded |= archive_settings
         if not recorded.get("control_channel"):
             recorded.setdefault("control_channel_enabled", False)
@@ -132,9 +143,12 @@ class ClusterNode(Closing):
         }
         agreed |= _defaults(ingress_endpoint)
         agreed |= settings
+        agreed["archive_control_channel"] = self.archive.config.local_control_channel
+        agreed["archive_control_stream_id"] = self.archive.config.local_control_stream_id
         self.module = ConsensusModule(driver=driver, is_invoked=True, on_error=on_error, **agreed)
         self._held.callback(self.module.close)
         self.containers: list[ServiceContainer] = []
+        shared = {name: getattr(self.module.config, name) for name in _SHARED}
         for service_id, service in enumerate(services):
             container = ServiceContainer(
                 service,
@@ -142,10 +156,7 @@ class ClusterNode(Closing):
                 is_invoked=True,
                 on_error=on_error,
                 service_id=service_id,
-                cluster_id=self.module.config.cluster_id,
-                cluster_directory=cluster_directory,
-                app_version=self.module.config.app_version,
-                log_fragment_limit=self.module.config.log_fragment_limit,
+                **shared,
             )
             self._held.callback(container.close)
             self.containers.append(container)
@@ -223,6 +234,8 @@ class ClusterNode(Closing):
         except BaseException as failure:
             self._failure = failure
         finally:
+            if self._closes_itself:
+                self._held.close()
             self._has_run.set()
 
     def wait(self, timeout_s: float | None = None) -> bool:
@@ -351,12 +364,14 @@ class ClusterNode(Closing):
     def close(self) -> None:
         """End services, consensus module, archive and the driver, if it is the node's own. Waits for the thread.
 
-        The state is there again at the next start. Closing again does nothing.
+        The state is there again at the next start. Closing again does nothing. In a handler of a service it closes once
+        the handler has returned.
         """
-        if self._is_closed:
-            return
-        self._is_closed = True
+        was_closed, self._is_closed = self._is_closed, True
         self._stop.set()
+        if self._thread is threading.current_thread():
+            self._closes_itself = not was_closed
+            return
         if self._thread is not None:
             self._thread.join()
         self._held.close()
@@ -364,9 +379,28 @@ class ClusterNode(Closing):
     def _forget(self) -> None:
         """In a forked child, whose node this is not: each part forgets itself."""
         self._is_closed = True
+        self._thread = None
+        self._held.pop_all()
 
     def __repr__(self) -> str:
         return f"ClusterNode({self.directory!r}{', closed' if self._is_closed else ''})"
+
+
+def _check(
+    services: tuple[ClusteredService, ...], driver: LocalDriver | None, settings: ConsensusModuleSettings
+) -> None:
+    count = settings.get("service_count", len(services))
+    if count != len(services):
+        raise wrong("service_count", count, f"must be {len(services)}, the services given, or left out")
+    if "aeron_directory" in settings:
+        rule = (
+            "must be left out; a node has a driver of its own, or give it driver=MediaDriver(directory=...)"
+        )
+        raise wrong("aeron_directory", settings["aeron_directory"], rule)
+    for node in list(_RUNNING):
+        if driver is not None and node.driver is driver and not node.is_closed:
+            rule = f"is used by the node of {node.directory}: leave it out, or give each node a driver of its own"
+            raise wrong("driver", driver, rule)
 
 
 def _defaults(ingress_endpoint: str | None) -> ConsensusModuleSettings:
