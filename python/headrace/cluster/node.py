@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace._arguments import checked_class
+from headrace._checks import wrong
 from headrace._closing import Closing
 from headrace._config import default_directory
 from headrace._exceptions import ActiveDriverError
@@ -62,16 +63,16 @@ class ClusterNode(Closing):
     Args:
         *services: The services, by their ids from 0 on.
         directory: Where it keeps its files: those of the cluster in ``cluster``, recordings in ``archive``.
-        driver: A driver in this process that outlives the node, and has no other; by default the node has one of its own. Its directory
-            is beside the default one and named after the node's, so that the next start finds and deletes what a kill
-            left. Programs in other processes find it through the mark file.
+        driver: A driver in this process that outlives the node, and has no other node; by default the node has one
+            of its own. Its directory is beside the default one and named after the node's, so that the next start finds and
+            deletes what a kill left. Programs in other processes find it through the mark file.
         ingress_endpoint: ``host:port`` where clients on other machines send; without one the node serves clients of its
             own driver, over ``aeron:ipc``.
         archive_settings: See :class:`headrace.archive.ArchiveConfig`.
         is_invoked: No thread; the program calls :meth:`do_work`.
         on_error: Told of each failure of the consensus module and the services as text.
-        **settings: See :class:`headrace.cluster.ConsensusModuleConfig`. What the services share with the module goes for
-            them too.
+        **settings: See :class:`headrace.cluster.ConsensusModuleConfig`. What the services share with the module
+            goes for them too.
 
     Raises:
         ConfigError: A setting is wrong, or another node uses the driver.
