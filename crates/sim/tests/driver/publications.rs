@@ -308,6 +308,12 @@ fn a_name_that_moved_is_followed() {
         "{errors:?}"
     );
     assert_eq!(status.get(), 1);
+    // It is looked up twice a second, and told of once a minute.
+    assert_eq!(driver.system(system_counter::ERRORS), 1);
+    driver.pass_alive(40 * SECOND);
+    assert_eq!(driver.system(system_counter::ERRORS), 1);
+    driver.pass_alive(10 * SECOND);
+    assert_eq!(driver.system(system_counter::ERRORS), 2);
 
     // A socket of one family cannot be connected to the other.
     moves_to(&driver, Some("fd00::2".parse().unwrap()));

@@ -8,6 +8,7 @@ mod receive;
 mod receive_paths;
 mod send;
 mod sockets;
+mod unresolved;
 
 use std::sync::Arc;
 

@@ -15,6 +15,7 @@ use super::sockets::{
     BindingOwner, RECEIVE, Sockets, binding, channel_counters, group_request, names_a_host, open_error,
     socket_options, status_counter, usable_length,
 };
+use super::unresolved::Unresolved;
 use crate::conductor::context::Context;
 use crate::endpoint::{
     ControlAddress, EndpointId, LastHeard, ONLY_PATH, ReceiveEndpointSpec, ReceiveGroup, ReceivePathSpec,
@@ -89,6 +90,7 @@ pub(crate) struct DestinationRequest {
 /// All of them, and their ports.
 pub(crate) struct ReceiveChannels {
     channels: Vec<ReceiveChannel>,
+    unresolved: Unresolved,
     ports: Ports,
     next_receiver_id: i64,
 }
@@ -98,6 +100,7 @@ impl ReceiveChannels {
     pub(crate) fn new(ports: Ports, first_receiver_id: i64) -> Self {
         Self {
             channels: Vec::new(),
+            unresolved: Unresolved::default(),
             ports,
             next_receiver_id: first_receiver_id,
         }
@@ -403,11 +406,16 @@ impl ReceiveChannels {
         name: &str,
         result: Result<SocketAddr, String>,
     ) {
-        let Some(receive) = self.get(endpoint) else {
+        let found = self
+            .channels
+            .iter_mut()
+            .find(|receive| receive.endpoint.id == endpoint);
+        let Some(receive) = found else {
             return;
         };
         match result {
             Ok(address) => {
+                self.unresolved.succeeds(endpoint, name);
                 for path in receive.move_control(name, address) {
                     cx.receiver.send(ReceiverCommand::MoveControl {
                         endpoint,
@@ -416,12 +424,17 @@ impl ReceiveChannels {
                     });
                 }
             }
-            Err(reason) => cx.warn(&format!("could not re-resolve: control={name}: {reason}")),
+            Err(reason) => {
+                if self.unresolved.fails(endpoint, name, &reason, cx.now_ns) {
+                    cx.warn(&format!("could not re-resolve: control={name}: {reason}"));
+                }
+            }
         }
     }
 
     /// The receiver closed the sockets.
     pub(crate) fn on_closed(&mut self, cx: &mut Context, id: EndpointId) {
+        self.unresolved.forget(id);
         for receive in self.channels.extract_if(.., |receive| receive.endpoint.id == id) {
             for binding in receive.paths.into_bindings() {
                 self.ports.release(binding.port);

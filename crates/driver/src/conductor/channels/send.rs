@@ -14,6 +14,7 @@ use super::ports::Ports;
 use super::sockets::{
     SEND, Sockets, channel_counters, group_request, names_a_host, open_error, socket_options, usable_length,
 };
+use super::unresolved::Unresolved;
 use crate::conductor::context::Context;
 use crate::config::DriverConfig;
 use crate::endpoint::{
@@ -63,6 +64,7 @@ pub(crate) struct SendRequest<'a> {
 /// All of them, and their ports.
 pub(crate) struct SendChannels {
     channels: Vec<SendChannel>,
+    unresolved: Unresolved,
     ports: Ports,
 }
 
@@ -70,6 +72,7 @@ impl SendChannels {
     pub(crate) fn new(ports: Ports) -> Self {
         Self {
             channels: Vec::new(),
+            unresolved: Unresolved::default(),
             ports,
         }
     }
@@ -198,6 +201,7 @@ impl SendChannels {
 
     /// The sender closed the socket.
     pub(crate) fn on_closed(&mut self, cx: &mut Context, id: EndpointId) {
+        self.unresolved.forget(id);
         for send in self.channels.extract_if(.., |send| send.endpoint.id == id) {
             self.ports.release(send.binding.port);
             send.binding.free(cx);
@@ -242,7 +246,11 @@ impl SendChannels {
         name: String,
         result: Result<SocketAddr, String>,
     ) {
-        let Some(send) = self.get(endpoint) else {
+        if result.is_ok() {
+            self.unresolved.succeeds(endpoint, &name);
+        }
+        let found = self.channels.iter_mut().find(|send| send.endpoint.id == endpoint);
+        let Some(send) = found else {
             return;
         };
         match result {
@@ -263,7 +271,9 @@ impl SendChannels {
                 cx.sender.send(SenderCommand::Reconnect { endpoint, remote });
             }
             Err(reason) => {
-                cx.warn(&format!("could not re-resolve: endpoint={name}: {reason}"));
+                if self.unresolved.fails(endpoint, &name, &reason, cx.now_ns) {
+                    cx.warn(&format!("could not re-resolve: endpoint={name}: {reason}"));
+                }
             }
         }
     }
