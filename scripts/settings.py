@@ -243,7 +243,9 @@ the error log names it.
 _INEFFECTIVE = """
 ### Settings without effect
 
-Aeron's drivers have these settings, and here they change nothing. The accepted values ask for what this driver does
+Aeron's drivers have these settings, and here they can change nothing: each names code of Aeron's drivers or of another
+system, Java classes, C libraries, Windows, which this driver does not run, or a switch without a use. The accepted
+values ask for what this driver does
 anyway. Another value is refused where a stream or the driver would be another than was asked for; elsewhere the error
 log names it.
 

@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RATCHET = Path("scripts/tidy-ratchet.json")
 FUNCTION_LENGTH_MAX = 70
 FILE_LENGTH_MAX = 700
+MADE_BY_A_SCRIPT = "Made by `scripts/"
 TESTS_IN_UNIT_LENGTH_MAX = 220
 SOURCES_MIN = 20
 MAY_HOLD_UNSAFE = ("crates/buffers/", "crates/sys/", "crates/python/src/c_api.rs")
@@ -514,7 +515,8 @@ def outgrown(sources: list[Source]) -> dict[str, int]:
         if measure is None:
             continue
         length = source.text.count("\n")
-        if length > FILE_LENGTH_MAX:
+        # What a script makes is as long as the tables that it is made from, and read in them.
+        if length > FILE_LENGTH_MAX and MADE_BY_A_SCRIPT not in source.text[:400]:
             lengths[source.path] = length
         for name, length in measure(source.text):
             key = f"{source.path}::{name}"

@@ -30,7 +30,11 @@ class DriverSettings(TypedDict, total=False):
     termination_validator: str | None
     print_configuration: bool | None
     event_log: str | None
+    event_log_disable: str | None
     event_log_filename: str | None
+    event_log_file_max_length: int | None
+    fallback_logger: str | None
+    debug_timeout_ns: int | None
     perform_storage_checks: bool | None
     low_file_store_warning_threshold_bytes: int | None
     file_page_size_bytes: int | None
@@ -64,6 +68,16 @@ class DriverSettings(TypedDict, total=False):
     loss_args: str | None
     fixed_loss_args: str | None
     multi_gap_loss_args: str | None
+    send_channel_endpoints: str | None
+    receive_channel_endpoints: str | None
+    debug_send_data_loss_rate: str | None
+    debug_send_data_loss_seed: int | None
+    debug_send_control_loss_rate: str | None
+    debug_send_control_loss_seed: int | None
+    debug_receive_data_loss_rate: str | None
+    debug_receive_data_loss_seed: int | None
+    debug_receive_control_loss_rate: str | None
+    debug_receive_control_loss_seed: int | None
     timer_interval_ns: int | None
     client_liveness_timeout_ns: int | None
     image_liveness_timeout_ns: int | None
@@ -95,6 +109,7 @@ class DriverSettings(TypedDict, total=False):
     event_limit: int | None
     unicast_flow_control_rrwm: int | None
     multicast_flow_control: str | None
+    unicast_flow_control: str | None
     multicast_flow_control_rrwm: int | None
     flow_control_group_tag: int | None
     flow_control_group_min_size: int | None
@@ -174,11 +189,29 @@ class DriverConfig(DriverValues):
     """Print every setting at the start; only ``headraced`` does. Default: ``false``."""
 
     event_log: str | None = _setting(None, "text", "aeron.event.log")
-    """Print each change of state of the driver and of what it has, while it runs: ``admin`` or ``all``; unset
-    or 0: none. Only ``headraced`` does. Names of single events print all of them too. Default: none."""
+    """Print each change of state of the driver and of what it has, while it runs: ``admin`` or ``all``, or a
+    list of ``driver``, ``client``, ``publication``, ``connection``, ``subscription``, ``image``, ``link`` and
+    ``channel``; unset or 0: none. The name of an event of Aeron's drivers stands for what it is about, and a
+    number for all. A thread of its own prints, in a driver embedded in a program too. Default: none."""
+
+    event_log_disable: str | None = _setting(None, "text", "aeron.event.log.disable")
+    """What ``aeron.event.log`` asks for and is not to be printed, in the same words. Default: none."""
 
     event_log_filename: str | None = _setting(None, "text", "aeron.event.log.filename")
     """The file to which they are appended; unset: standard output. Default: none."""
+
+    event_log_file_max_length: int | None = _setting(None, "bytes", "aeron.event.log.file.max.length")
+    """The length at which that file becomes ``NAME.1``, in place of an older one, and a new one begins.
+    Default: ``9223372036854775807``."""
+
+    fallback_logger: str | None = _setting(None, "text", "aeron.fallback.logger")
+    """Where an error goes that the error log has no room for: stderr, stdout or no_op. Only the first goes
+    there; later ones are counted. Default: ``stderr``."""
+
+    debug_timeout_ns: int | None = _setting(None, "nanoseconds", "aeron.debug.timeout")
+    """The liveness time-outs of clients and images, and the connection and unblock time-outs of publications,
+    if a debugger is attached to the driver when it starts; unset: what their own settings say. The simulated
+    world knows no debugger. Default: ``-1``."""
 
     perform_storage_checks: bool | None = _setting(None, "boolean", "aeron.perform.storage.checks")
     """Refuse to create a log for which the file system has no room. Default: ``true``."""
@@ -309,6 +342,45 @@ class DriverConfig(DriverValues):
     )
     """What multi-gap-loss drops when it is sent first: term-id=, gap-radix=, gap-length= and total-gaps=,
     separated by bars. Default: none."""
+
+    send_channel_endpoints: str | None = _setting(None, "text", "aeron.SendChannelEndpoint.supplier")
+    """``io.aeron.driver.ext.DebugSendChannelEndpointSupplier``: sockets lose what
+    ``aeron.debug.send.data.loss`` and ``aeron.debug.send.control.loss`` say. Default:
+    ``io.aeron.driver.DefaultSendChannelEndpointSupplier``."""
+
+    receive_channel_endpoints: str | None = _setting(None, "text", "aeron.ReceiveChannelEndpoint.supplier")
+    """``io.aeron.driver.ext.DebugReceiveChannelEndpointSupplier``: sockets lose what
+    ``aeron.debug.receive.data.loss`` and ``aeron.debug.receive.control.loss`` say. Default:
+    ``io.aeron.driver.DefaultReceiveChannelEndpointSupplier``."""
+
+    debug_send_data_loss_rate: str | None = _setting(None, "text", "aeron.debug.send.data.loss.rate")
+    """Part of the data, SETUPs and heartbeats that publications send and that is lost on purpose, 0.0 to 1.0;
+    for tests, and only with the supplier for debugging. Default: none."""
+
+    debug_send_data_loss_seed: int | None = _setting(None, "number", "aeron.debug.send.data.loss.seed")
+    """Which of them: the same seed loses the same ones; -1: other ones each time. Default: ``-1``."""
+
+    debug_send_control_loss_rate: str | None = _setting(None, "text", "aeron.debug.send.control.loss.rate")
+    """The same for what publications receive: status messages, NAKs and error frames. Default: none."""
+
+    debug_send_control_loss_seed: int | None = _setting(None, "number", "aeron.debug.send.control.loss.seed")
+    """Which of them, as of data that is sent. Default: ``-1``."""
+
+    debug_receive_data_loss_rate: str | None = _setting(None, "text", "aeron.debug.receive.data.loss.rate")
+    """The same for what subscriptions receive: data, SETUPs and heartbeats. Default: none."""
+
+    debug_receive_data_loss_seed: int | None = _setting(None, "number", "aeron.debug.receive.data.loss.seed")
+    """Which of them, as of data that is sent. Default: ``-1``."""
+
+    debug_receive_control_loss_rate: str | None = _setting(
+        None, "text", "aeron.debug.receive.control.loss.rate"
+    )
+    """The same for what subscriptions send: status messages, NAKs and error frames. Default: none."""
+
+    debug_receive_control_loss_seed: int | None = _setting(
+        None, "number", "aeron.debug.receive.control.loss.seed"
+    )
+    """Which of them, as of data that is sent. Default: ``-1``."""
 
     timer_interval_ns: int | None = _setting(None, "nanoseconds", "aeron.timer.interval")
     """How often the driver checks time-outs. Default: ``1s``."""
@@ -447,6 +519,11 @@ class DriverConfig(DriverValues):
     """What decides how far a publication to a group of receivers may go, if its channel has no ``fc``:
     multicast_max, the fastest receiver; multicast_min, the slowest; multicast_tagged, the slowest of those
     with the group's tag. Default: ``multicast_max``."""
+
+    unicast_flow_control: str | None = _setting(None, "text", "aeron.unicast.FlowControl.supplier")
+    """How far a publication to one receiver may go: ``unicast_max``, as far as that receiver has room, or as
+    if it were of a group: ``multicast_max``, ``multicast_min``, ``multicast_tagged``, with the group's time-
+    out, tag and size. Default: ``unicast_max``."""
 
     multicast_flow_control_rrwm: int | None = _setting(None, "number", "aeron.multicast.flow.control.rrwm")
     """As ``aeron.unicast.flow.control.rrwm``, for a publication to a group of receivers. Default: ``4``."""

@@ -137,10 +137,14 @@ def test_labels_name_the_commit_that_the_core_was_built_from(tmp_path: Path) -> 
         driver.connect() as client,
     ):
         built = f"version={headrace.__version__} commit={headrace.client.__commit__}"
+        # What tools and suites of Aeron compare with their own version; this driver's own follows.
+        implements = f"version=1.53.0 commit={headrace.client.__commit__} headrace={headrace.__version__}"
 
         def labels() -> set[str]:
             return {record.label for record in client.counters}
 
         await_true(lambda: any(label.endswith(f" name=archive {built}") for label in labels()))
         archive = f"Archive Errors - archiveId=7 {built}"
-        assert {f"Errors: {built}", f"Aeron software: {built}", archive} <= labels()
+        assert {f"Errors: {implements}", f"Aeron software: {implements}", archive} <= labels()
+        (packed,) = [record.value for record in client.counters if record.label.startswith("Aeron software")]
+        assert packed == 1 << 16 | 53 << 8

@@ -8,6 +8,8 @@ use headrace_protocol::ErrorCode;
 use headrace_protocol::channel::ChannelError;
 use thiserror::Error;
 
+use crate::config::FallbackLogger;
+
 /// Why a command was refused: the code and text of the error reply.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}", .code.describe(.detail))]
@@ -57,6 +59,8 @@ pub(crate) struct ErrorRecorder {
 struct ErrorLog {
     log: DistinctErrorLog,
     is_full: bool,
+    /// Where the first goes that finds no room.
+    fallback: FallbackLogger,
     /// Distinct texts that each group has in the log.
     text_counts: [usize; ErrorGroup::COUNT],
 }
@@ -115,7 +119,9 @@ impl ErrorLog {
 
     fn record(&mut self, code: i32, text: &str, now_ms: i64) {
         if !self.log.record(code, text, now_ms) && !std::mem::replace(&mut self.is_full, true) {
-            eprintln!("the error log is full, new errors are only counted from now on: {text}");
+            self.fallback.log(&format!(
+                "the error log is full, new errors are only counted from now on: {text}"
+            ));
         }
     }
 }
@@ -126,6 +132,7 @@ impl ErrorRecorder {
         let log = ErrorLog {
             log,
             is_full: false,
+            fallback: FallbackLogger::Stderr,
             text_counts: [0; ErrorGroup::COUNT],
         };
         Self {
@@ -134,7 +141,14 @@ impl ErrorRecorder {
         }
     }
 
-    /// Keeps one observation of an error. The first that finds the log full goes to stderr instead; later ones
+    /// The same; what finds the log full goes there.
+    #[must_use]
+    pub(crate) fn with_fallback(self, fallback: FallbackLogger) -> Self {
+        self.lock().fallback = fallback;
+        self
+    }
+
+    /// Keeps one observation of an error. The first that finds the log full goes to the fallback instead; later ones
     /// are only counted. A text with values that others choose goes through `record_in`.
     pub(crate) fn record(&self, code: i32, text: &str, now_ms: i64) {
         self.count.get_and_add(1);

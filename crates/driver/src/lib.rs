@@ -12,6 +12,7 @@ pub mod driver;
 mod endpoint;
 pub mod environment;
 mod errors;
+mod event_printer;
 mod event_recorder;
 mod interceptors;
 mod mailbox;

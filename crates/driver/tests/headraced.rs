@@ -18,7 +18,7 @@ fn the_version_is_printed_in_the_known_form() {
     let (code, stdout, stderr) = run(headraced(&directory.path().join("d")).arg("-v"));
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
     assert!(
-        stdout.contains("<aeron version=") && stdout.contains("> major 0 minor "),
+        stdout.contains("<aeron version=") && stdout.contains("> major 1 minor 53 "),
         "{stdout}"
     );
     let commit = option_env!("HEADRACE_COMMIT").unwrap_or("unknown");
@@ -125,6 +125,15 @@ fn changes_of_state_are_printed_or_appended_to_a_file_in_every_kind_of_loop() {
         }
     }
     let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("d");
+    let mut command = headraced(&directory);
+    command
+        .env("AERON_EVENT_LOG", "admin")
+        .env("AERON_EVENT_LOG_DISABLE", "driver");
+    let driver = Driver::start(command, &directory);
+    driver.signal("-TERM");
+    let output = driver.wait();
+    assert_eq!(text(&output.stdout), "Shutting down driver...\n");
     let mut command = headraced(&parent.path().join("d"));
     command
         .env("AERON_EVENT_LOG", "admin")

@@ -55,6 +55,32 @@ fn random_loss_of_data_and_of_control_frames_is_repaired() {
 }
 
 #[test]
+fn what_aerons_classes_for_debugging_lose_is_repaired() {
+    let debug = |world: &World, name: &str, side: &str, rates: [&str; 2]| {
+        let class = format!("io.aeron.driver.ext.Debug{side}ChannelEndpointSupplier");
+        let settings = |config: &mut headrace_driver::DriverConfig| {
+            config.set(&format!("aeron.{side}ChannelEndpoint.supplier"), &class)?;
+            for (what, rate) in ["data", "control"].into_iter().zip(rates) {
+                let prefix = format!("aeron.debug.{}.{what}.loss", side.to_lowercase());
+                config.set(&format!("{prefix}.rate"), rate)?;
+                config.set(&format!("{prefix}.seed"), "7")?;
+            }
+            Ok(())
+        };
+        world.add_node_with(name, settings).unwrap()
+    };
+    for (sends, receives) in [(["0.2", "0.2"], ["0", "0"]), (["0", "0"], ["0.2", "0.2"])] {
+        let world = World::new(84);
+        let left = debug(&world, "left", "Send", sends);
+        let right = debug(&world, "right", "Receive", receives);
+        assert!(
+            naks(&world, &left, &right, CHANNEL) > 50,
+            "{sends:?} {receives:?}"
+        );
+    }
+}
+
+#[test]
 fn gaps_of_a_term_are_each_repaired_once() {
     let arguments = (
         "aeron.udp.channel.transport.bindings.multi.gap.loss.args",

@@ -14,6 +14,18 @@ pub fn pid_exists(pid: i64) -> bool {
     unsafe { libc::kill(pid, 0) == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM) }
 }
 
+/// True when a debugger watches this process.
+pub fn is_traced() -> bool {
+    std::fs::read_to_string("/proc/self/status").is_ok_and(|status| tracer_of(&status) != 0)
+}
+
+/// The process that watches the one with this status; 0 for none.
+fn tracer_of(status: &str) -> i64 {
+    let mut lines = status.lines();
+    let tracer = lines.find_map(|line| line.strip_prefix("TracerPid:"));
+    tracer.and_then(|pid| pid.trim().parse().ok()).unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -24,6 +36,13 @@ mod tests {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         child.wait().unwrap();
         assert!(!pid_exists(i64::from(child.id())));
+    }
+
+    #[test]
+    fn a_debugger_is_known_by_its_process() {
+        assert_eq!(tracer_of("Name:\tx\nTracerPid:\t417\nUid:\t0"), 417);
+        assert_eq!(tracer_of("Name:\tx\nTracerPid:\t0\n"), 0);
+        assert_eq!(tracer_of(""), 0);
     }
 
     #[test]

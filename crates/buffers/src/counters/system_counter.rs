@@ -5,8 +5,10 @@ use std::fmt::Write;
 /// What the driver tells about itself in the labels.
 #[derive(Debug, Clone, Copy)]
 pub struct LabelFacts<'a> {
-    /// Version of the driver, as text.
+    /// Version of Aeron that the driver implements, as text.
     pub version: &'a str,
+    /// Version of the driver itself.
+    pub own_version: &'a str,
     /// Commit the driver was built from.
     pub commit: &'a str,
     /// Threading mode, as in `SHARED`.
@@ -112,7 +114,18 @@ fn label(text: &str, suffix: Suffix, facts: &LabelFacts<'_>) -> String {
     // Writing to a String cannot fail.
     let _ = match suffix {
         Suffix::None => Ok(()),
-        Suffix::Version => write!(label, ": version={} commit={}", facts.version, facts.commit),
+        Suffix::Version => {
+            let LabelFacts {
+                version,
+                commit,
+                own_version,
+                ..
+            } = facts;
+            write!(
+                label,
+                ": version={version} commit={commit} headrace={own_version}"
+            )
+        }
         Suffix::DriverName => write!(label, ": driverName={}", facts.driver_name),
         Suffix::Mode => write!(label, ": {mode}"),
         Suffix::ConductorThreshold => write!(label, ": threshold={} {mode}", facts.conductor_threshold),
@@ -131,6 +144,7 @@ mod tests {
     fn labels_follow_the_ids_and_carry_the_facts() {
         let facts = LabelFacts {
             version: "1.2.3",
+            own_version: "0.4.5",
             commit: "abcdef",
             threading_mode: "SHARED",
             driver_name: "",
@@ -144,7 +158,7 @@ mod tests {
         assert_eq!(COUNT, 46);
         for (id, text) in [
             (0, "Bytes sent"),
-            (15, "Errors: version=1.2.3 commit=abcdef"),
+            (15, "Errors: version=1.2.3 commit=abcdef headrace=0.4.5"),
             (25, "Resolution changes: driverName="),
             (26, "Conductor max cycle time doing its work in ns: SHARED"),
             (
@@ -160,7 +174,7 @@ mod tests {
                 "Receiver work cycle exceeded threshold count: threshold=300ms SHARED",
             ),
             (33, "NameResolver exceeded threshold count: threshold=5s"),
-            (34, "Aeron software: version=1.2.3 commit=abcdef"),
+            (34, "Aeron software: version=1.2.3 commit=abcdef headrace=0.4.5"),
             (45, "Failed offers to NativeResourceAgentProxy"),
         ] {
             assert_eq!(labels[id].1, text);

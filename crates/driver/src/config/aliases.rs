@@ -3,7 +3,7 @@
 
 use headrace_protocol::settings::Codec;
 
-use super::choices::MULTICAST_FLOW_CONTROL_CLASS;
+use super::choices::{MULTICAST_FLOW_CONTROL_CLASS, UNICAST_FLOW_CONTROL_CLASS};
 use super::settings::{ANY_SIZE, EVENT_LIMIT_MAX, property};
 use super::{ConfigError, DriverConfig};
 
@@ -35,6 +35,15 @@ pub(super) static ALIASES: &[Alias] = &[
         rule: || MULTICAST_FLOW_CONTROL_CLASS.rule(),
         set: |config, text| {
             config.multicast_flow_control = MULTICAST_FLOW_CONTROL_CLASS.parse(text)?;
+            Some(())
+        },
+    },
+    Alias {
+        property: "aeron.unicast.flow.control.strategy",
+        sets: property::unicast_flow_control,
+        rule: || UNICAST_FLOW_CONTROL_CLASS.rule(),
+        set: |config, text| {
+            config.unicast_flow_control = UNICAST_FLOW_CONTROL_CLASS.parse(text)?;
             Some(())
         },
     },

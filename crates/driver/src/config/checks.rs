@@ -60,7 +60,7 @@ impl DriverConfig {
         number!(self.publication_reserved_session_id_low)
             .must_not_exceed(&number!(self.publication_reserved_session_id_high))?;
         self.validate_names()?;
-        self.interceptors()?;
+        self.interceptors(0)?;
         self.validate_idle()
     }
 

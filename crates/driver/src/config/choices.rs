@@ -4,7 +4,10 @@
 use headrace_protocol::channel::{CongestionControlKind, FlowControlStrategy, GroupConsideration};
 use headrace_protocol::settings::{Choice, Codec, Kind};
 
-use super::modes::{NameResolver, TerminationValidator, ThreadNaming, ThreadingMode};
+use super::modes::{
+    ChannelEndpoints, FallbackLogger, NameResolver, TerminationValidator, ThreadNaming, ThreadingMode,
+    UnicastFlowControl,
+};
 
 pub(super) const THREADING_MODES: Choice<Option<ThreadingMode>> = Choice {
     names: &[
@@ -108,6 +111,115 @@ pub(super) const MULTICAST_FLOW_CONTROL_CLASS: Choice<FlowControlStrategy> = Cho
             "io.aeron.driver.TaggedMulticastFlowControl",
             FlowControlStrategy::Tagged,
         ),
+    ],
+    synonyms: &[],
+};
+
+pub(super) const UNICAST_FLOW_CONTROL: Choice<UnicastFlowControl> = Choice {
+    names: &[
+        ("unicast_max", UnicastFlowControl::Unicast),
+        (
+            "multicast_max",
+            UnicastFlowControl::AsGroup(FlowControlStrategy::Max),
+        ),
+        (
+            "multicast_min",
+            UnicastFlowControl::AsGroup(FlowControlStrategy::Min),
+        ),
+        (
+            "multicast_tagged",
+            UnicastFlowControl::AsGroup(FlowControlStrategy::Tagged),
+        ),
+    ],
+    synonyms: &[
+        (
+            "aeron_unicast_flow_control_strategy_supplier",
+            UnicastFlowControl::Unicast,
+        ),
+        (
+            "aeron_max_multicast_flow_control_strategy_supplier",
+            UnicastFlowControl::AsGroup(FlowControlStrategy::Max),
+        ),
+        (
+            "aeron_min_flow_control_strategy_supplier",
+            UnicastFlowControl::AsGroup(FlowControlStrategy::Min),
+        ),
+        (
+            "aeron_tagged_flow_control_strategy_supplier",
+            UnicastFlowControl::AsGroup(FlowControlStrategy::Tagged),
+        ),
+        (
+            "io.aeron.driver.DefaultUnicastFlowControlSupplier",
+            UnicastFlowControl::Unicast,
+        ),
+        (
+            "io.aeron.driver.MaxMulticastFlowControlSupplier",
+            UnicastFlowControl::AsGroup(FlowControlStrategy::Max),
+        ),
+        (
+            "io.aeron.driver.MinMulticastFlowControlSupplier",
+            UnicastFlowControl::AsGroup(FlowControlStrategy::Min),
+        ),
+        (
+            "io.aeron.driver.TaggedMulticastFlowControlSupplier",
+            UnicastFlowControl::AsGroup(FlowControlStrategy::Tagged),
+        ),
+    ],
+};
+
+/// The classes of strategies, for the setting that names one of them.
+pub(super) const UNICAST_FLOW_CONTROL_CLASS: Choice<UnicastFlowControl> = Choice {
+    names: &[
+        ("io.aeron.driver.UnicastFlowControl", UnicastFlowControl::Unicast),
+        (
+            "io.aeron.driver.MaxMulticastFlowControl",
+            UnicastFlowControl::AsGroup(FlowControlStrategy::Max),
+        ),
+        (
+            "io.aeron.driver.MinMulticastFlowControl",
+            UnicastFlowControl::AsGroup(FlowControlStrategy::Min),
+        ),
+        (
+            "io.aeron.driver.TaggedMulticastFlowControl",
+            UnicastFlowControl::AsGroup(FlowControlStrategy::Tagged),
+        ),
+    ],
+    synonyms: &[],
+};
+
+pub(super) const SEND_ENDPOINTS: Choice<ChannelEndpoints> = Choice {
+    names: &[
+        (
+            "io.aeron.driver.DefaultSendChannelEndpointSupplier",
+            ChannelEndpoints::Default,
+        ),
+        (
+            "io.aeron.driver.ext.DebugSendChannelEndpointSupplier",
+            ChannelEndpoints::Debug,
+        ),
+    ],
+    synonyms: &[],
+};
+
+pub(super) const RECEIVE_ENDPOINTS: Choice<ChannelEndpoints> = Choice {
+    names: &[
+        (
+            "io.aeron.driver.DefaultReceiveChannelEndpointSupplier",
+            ChannelEndpoints::Default,
+        ),
+        (
+            "io.aeron.driver.ext.DebugReceiveChannelEndpointSupplier",
+            ChannelEndpoints::Debug,
+        ),
+    ],
+    synonyms: &[],
+};
+
+pub(super) const FALLBACK_LOGGER: Choice<FallbackLogger> = Choice {
+    names: &[
+        ("stderr", FallbackLogger::Stderr),
+        ("stdout", FallbackLogger::Stdout),
+        ("no_op", FallbackLogger::NoOp),
     ],
     synonyms: &[],
 };

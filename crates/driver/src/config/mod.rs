@@ -28,7 +28,10 @@ use headrace_protocol::settings::Setting;
 pub use declarations::{AliasDeclaration, Ineffective, aliases, declarations, ineffective};
 pub use error::ConfigError;
 pub use idle::IdleSetting;
-pub use modes::{ImageLimits, NameResolver, TerminationValidator, ThreadNaming, ThreadingMode};
+pub use modes::{
+    ChannelEndpoints, FallbackLogger, ImageLimits, NameResolver, TerminationValidator, ThreadNaming,
+    ThreadingMode, UnicastFlowControl,
+};
 pub use ports::PortRange;
 pub use settings::{DriverConfig, SETTINGS};
 pub use sources::Sources;
@@ -89,6 +92,23 @@ impl DriverConfig {
             count: self.image_limit,
             bytes: self.image_memory_limit,
         }
+    }
+
+    /// With a debugger at the driver, its time-outs of what lives are those for a debugger, if the settings have them.
+    pub(crate) fn mind_debugger(&mut self, is_traced: bool) {
+        let Some(timeout_ns) = self.debug_timeout_ns.filter(|_| is_traced) else {
+            return;
+        };
+        for liveness_ns in [
+            &mut self.client_liveness_timeout_ns,
+            &mut self.image_liveness_timeout_ns,
+            &mut self.publication_connection_timeout_ns,
+        ] {
+            *liveness_ns = timeout_ns;
+        }
+        // It must be longer than a client may be silent.
+        let unblock_ns = timeout_ns.saturating_add(timeout_ns / 2);
+        self.publication_unblock_timeout_ns = self.publication_unblock_timeout_ns.max(unblock_ns);
     }
 
     /// Senders measure how long they drop further requests for what they sent again.

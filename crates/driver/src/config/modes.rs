@@ -1,5 +1,7 @@
 //! The values of settings that name a choice or a limit.
 
+use headrace_protocol::channel::FlowControlStrategy;
+
 /// How the agents are spread over threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadingMode {
@@ -61,4 +63,43 @@ pub struct ImageLimits {
     pub count: usize,
     /// Most bytes of their logs.
     pub bytes: usize,
+}
+
+/// Where an error goes that the error log has no room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FallbackLogger {
+    /// To standard error.
+    Stderr,
+    /// To standard output.
+    Stdout,
+    /// Nowhere.
+    NoOp,
+}
+
+impl FallbackLogger {
+    pub(crate) fn log(self, text: &str) {
+        match self {
+            Self::Stderr => eprintln!("{text}"),
+            Self::Stdout => println!("{text}"),
+            Self::NoOp => {}
+        }
+    }
+}
+
+/// Which sockets a driver has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChannelEndpoints {
+    /// Those of the system.
+    Default,
+    /// The same, and they lose what the settings of `aeron.debug` say.
+    Debug,
+}
+
+/// How far a sender may go that has one receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnicastFlowControl {
+    /// As far as that receiver has room.
+    Unicast,
+    /// As if it were one of a group.
+    AsGroup(FlowControlStrategy),
 }

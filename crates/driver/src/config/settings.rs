@@ -14,11 +14,14 @@ use headrace_protocol::settings::{
 use headrace_sys::idle::IdleStrategy;
 
 use super::choices::{
-    CONGESTION_CONTROL, Group, MULTICAST_FLOW_CONTROL, NAME_RESOLVER, TERMINATION, THREAD_NAMING,
-    THREADING_MODES,
+    CONGESTION_CONTROL, FALLBACK_LOGGER, Group, MULTICAST_FLOW_CONTROL, NAME_RESOLVER, RECEIVE_ENDPOINTS,
+    SEND_ENDPOINTS, TERMINATION, THREAD_NAMING, THREADING_MODES, UNICAST_FLOW_CONTROL,
 };
 use super::default_directory::default_directory;
-use super::modes::{NameResolver, TerminationValidator, ThreadNaming, ThreadingMode};
+use super::modes::{
+    ChannelEndpoints, FallbackLogger, NameResolver, TerminationValidator, ThreadNaming, ThreadingMode,
+    UnicastFlowControl,
+};
 use super::ports::{PortRange, Ports};
 
 const KIB: usize = 1024;
@@ -113,11 +116,23 @@ headrace_protocol::settings! {
         termination_validator: TerminationValidator = TerminationValidator::Deny, TERMINATION;
     /// Print every setting at the start; only `headraced` does.
     "aeron.print.configuration" => print_configuration: bool = false, Bool;
-    /// Print each change of state of the driver and of what it has, while it runs: `admin` or `all`; unset or 0: none. Only
-    /// `headraced` does. Names of single events print all of them too.
+    /// Print each change of state of the driver and of what it has, while it runs: `admin` or `all`, or a list of `driver`,
+    /// `client`, `publication`, `connection`, `subscription`, `image`, `link` and `channel`; unset or 0: none. The name of an event
+    /// of Aeron's drivers stands for what it is about, and a number for all. A thread of its own prints, in a driver embedded in
+    /// a program too.
     "aeron.event.log" => event_log: Option<String> = None, OptionalText;
+    /// What `aeron.event.log` asks for and is not to be printed, in the same words.
+    "aeron.event.log.disable" => event_log_disable: Option<String> = None, OptionalText;
     /// The file to which they are appended; unset: standard output.
     "aeron.event.log.filename" => event_log_filename: Option<String> = None, OptionalText;
+    /// The length at which that file becomes `NAME.1`, in place of an older one, and a new one begins.
+    "aeron.event.log.file.max.length" => event_log_file_max_length: usize = ANY_SIZE.max, ANY_SIZE;
+    /// Where an error goes that the error log has no room for: stderr, stdout or no_op. Only the first goes there; later ones
+    /// are counted.
+    "aeron.fallback.logger" => fallback_logger: FallbackLogger = FallbackLogger::Stderr, FALLBACK_LOGGER;
+    /// The liveness time-outs of clients and images, and the connection and unblock time-outs of publications, if a debugger is
+    /// attached to the driver when it starts; unset: what their own settings say. The simulated world knows no debugger.
+    "aeron.debug.timeout" => debug_timeout_ns: Option<i64> = None, OptionalDuration;
     /// Refuse to create a log for which the file system has no room.
     "aeron.perform.storage.checks" => perform_storage_checks: bool = true, Bool;
     /// With less free space than this where logs are made, the driver warns in the error log, and allocates
@@ -209,6 +224,31 @@ headrace_protocol::settings! {
     /// What multi-gap-loss drops when it is sent first: term-id=, gap-radix=, gap-length= and total-gaps=, separated by bars.
     "aeron.udp.channel.transport.bindings.multi.gap.loss.args" =>
         multi_gap_loss_args: Option<String> = None, OptionalText;
+    /// `io.aeron.driver.ext.DebugSendChannelEndpointSupplier`: sockets lose what `aeron.debug.send.data.loss` and
+    /// `aeron.debug.send.control.loss` say.
+    "aeron.SendChannelEndpoint.supplier" =>
+        send_channel_endpoints: ChannelEndpoints = ChannelEndpoints::Default, SEND_ENDPOINTS;
+    /// `io.aeron.driver.ext.DebugReceiveChannelEndpointSupplier`: sockets lose what `aeron.debug.receive.data.loss` and
+    /// `aeron.debug.receive.control.loss` say.
+    "aeron.ReceiveChannelEndpoint.supplier" =>
+        receive_channel_endpoints: ChannelEndpoints = ChannelEndpoints::Default, RECEIVE_ENDPOINTS;
+    /// Part of the data, SETUPs and heartbeats that publications send and that is lost on purpose, 0.0 to 1.0; for tests, and only with
+    /// the supplier for debugging.
+    "aeron.debug.send.data.loss.rate" => debug_send_data_loss_rate: Option<String> = None, OptionalText;
+    /// Which of them: the same seed loses the same ones; -1: other ones each time.
+    "aeron.debug.send.data.loss.seed" => debug_send_data_loss_seed: i64 = -1, ANY_I64;
+    /// The same for what publications receive: status messages, NAKs and error frames.
+    "aeron.debug.send.control.loss.rate" => debug_send_control_loss_rate: Option<String> = None, OptionalText;
+    /// Which of them, as of data that is sent.
+    "aeron.debug.send.control.loss.seed" => debug_send_control_loss_seed: i64 = -1, ANY_I64;
+    /// The same for what subscriptions receive: data, SETUPs and heartbeats.
+    "aeron.debug.receive.data.loss.rate" => debug_receive_data_loss_rate: Option<String> = None, OptionalText;
+    /// Which of them, as of data that is sent.
+    "aeron.debug.receive.data.loss.seed" => debug_receive_data_loss_seed: i64 = -1, ANY_I64;
+    /// The same for what subscriptions send: status messages, NAKs and error frames.
+    "aeron.debug.receive.control.loss.rate" => debug_receive_control_loss_rate: Option<String> = None, OptionalText;
+    /// Which of them, as of data that is sent.
+    "aeron.debug.receive.control.loss.seed" => debug_receive_control_loss_seed: i64 = -1, ANY_I64;
 
     // Liveness and timers.
     /// How often the driver checks time-outs.
@@ -293,6 +333,10 @@ headrace_protocol::settings! {
     /// fastest receiver; multicast_min, the slowest; multicast_tagged, the slowest of those with the group's tag.
     "aeron.multicast.FlowControl.supplier" =>
         multicast_flow_control: FlowControlStrategy = FlowControlStrategy::Max, MULTICAST_FLOW_CONTROL;
+    /// How far a publication to one receiver may go: `unicast_max`, as far as that receiver has room, or as if it were of a group:
+    /// `multicast_max`, `multicast_min`, `multicast_tagged`, with the group's time-out, tag and size.
+    "aeron.unicast.FlowControl.supplier" =>
+        unicast_flow_control: UnicastFlowControl = UnicastFlowControl::Unicast, UNICAST_FLOW_CONTROL;
     /// As `aeron.unicast.flow.control.rrwm`, for a publication to a group of receivers.
     "aeron.multicast.flow.control.rrwm" => multicast_flow_control_rrwm: usize = 4, COUNT;
     /// Group whose receivers count for tagged flow control.

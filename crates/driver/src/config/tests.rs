@@ -96,13 +96,13 @@ fn what_cannot_have_an_effect_is_refused_with_the_reason() {
         ),
         (
             "aeron.SendChannelEndpoint.supplier",
-            "io.aeron.driver.ext.DebugSendChannelEndpointSupplier",
-            "set aeron.udp.channel.incoming.interceptors",
+            "com.example.Mine",
+            "must be one of io.aeron.driver.DefaultSendChannelEndpointSupplier, io.aeron.driver.ext.Debug",
         ),
         (
             "aeron.unicast.FlowControl.supplier",
-            "multicast_min",
-            "must be unicast_max, aeron_unicast_flow_control_strategy_supplier",
+            "com.example.Mine",
+            "one of unicast_max, multicast_max, multicast_min, multicast_tagged, or a name that Aeron has for it",
         ),
         ("aeron.enable.experimental.features", "maybe", "must be true"),
         (
@@ -155,10 +155,82 @@ fn what_a_logger_or_a_debugger_sets_is_noted() {
     .unwrap();
     let doubts = config.doubts();
     assert_eq!(doubts.len(), 2, "{doubts:?}");
-    assert!(doubts[0].starts_with("aeron.debug.send.data.loss.rate=0.1 has no effect: it has none"));
+    assert_eq!(
+        doubts[0],
+        "aeron.debug.send.data.loss.rate=0.1 has no effect: it is for the class for debugging of \
+         aeron.SendChannelEndpoint.supplier"
+    );
     assert!(doubts[1].starts_with("aeron.event.log=all prints each change of state, as admin does"));
     config.set("aeron.event.log", "admin").unwrap();
     assert_eq!(config.doubts().len(), 1);
+    let lost = |config: &DriverConfig| {
+        let rules = config.interceptors(0).unwrap();
+        (rules.incoming.len(), rules.outgoing.len())
+    };
+    assert_eq!(lost(&config), (0, 0));
+    let supplier = "io.aeron.driver.ext.DebugSendChannelEndpointSupplier";
+    config
+        .set("aeron.SendChannelEndpoint.supplier", supplier)
+        .unwrap();
+    assert_eq!((lost(&config), config.doubts().len()), ((0, 1), 0));
+    config.set("aeron.debug.send.control.loss.rate", "1").unwrap();
+    assert_eq!(lost(&config), (1, 1));
+    for wrong in ["1.1", "-0.1", "a lot", "NaN"] {
+        config.set("aeron.debug.receive.data.loss.rate", wrong).unwrap();
+        let error = config.validate().unwrap_err().to_string();
+        assert!(error.contains("must be a number from 0.0 to 1.0"), "{error}");
+    }
+}
+
+#[test]
+fn with_a_debugger_attached_what_lives_may_be_silent_for_long() {
+    let hour_ns = 3_600_000_000_000;
+    let mut config = config_of(&[("aeron.debug.timeout", "3600s")]).unwrap();
+    let before = config.clone();
+    config.mind_debugger(false);
+    assert_eq!(config, before);
+    config.mind_debugger(true);
+    assert_eq!(config.client_liveness_timeout_ns, hour_ns);
+    assert_eq!(config.image_liveness_timeout_ns, hour_ns);
+    assert_eq!(config.publication_connection_timeout_ns, hour_ns);
+    assert_eq!(config.publication_unblock_timeout_ns, hour_ns * 3 / 2);
+    config.validate().unwrap();
+}
+
+#[test]
+fn kinds_of_things_are_printed_that_were_asked_for_and_not_disabled() {
+    for (wanted, disabled, printed, doubts) in [
+        ("image,CMD_IN_ADD_PUBLICATION", "", "image publication", 0),
+        (
+            "admin",
+            "link, UNTETHERED_SUBSCRIPTION_STATE_CHANGE,client",
+            "channel connection driver image publication subscription",
+            0,
+        ),
+        ("admin", "admin", "", 0),
+        ("FRAME_IN,SEND_CHANNEL_CLOSE", "NAK_SENT", "channel", 1),
+        ("Image,imgae", "0", "image", 1),
+        (
+            "CMD_OUT_AVAILABLE_IMAGE,FLOW_CONTROL_RECEIVER_ADDED",
+            "what",
+            "connection image",
+            1,
+        ),
+    ] {
+        let config =
+            config_of(&[("aeron.event.log", wanted), ("aeron.event.log.disable", disabled)]).unwrap();
+        let kinds: Vec<_> = config.printed_kinds().into_iter().collect();
+        assert_eq!(
+            (kinds.join(" "), config.doubts().len()),
+            (printed.to_owned(), doubts),
+            "{wanted}"
+        );
+    }
+    let doubts = config_of(&[("aeron.event.log", "imgae")]).unwrap().doubts();
+    assert_eq!(
+        doubts,
+        ["aeron.event.log=imgae is no event, and has no effect, did you mean image?"]
+    );
 }
 
 #[test]
@@ -167,7 +239,8 @@ fn changes_of_state_are_printed_if_any_are_asked_for() {
         ("", false, 0),
         ("0", false, 0),
         ("admin", true, 0),
-        ("NAK_SENT,7", true, 1),
+        ("NAK_SENT", false, 1),
+        ("7", true, 1),
     ] {
         let config = config_of(&[("AERON_EVENT_LOG", wanted)]).unwrap();
         assert_eq!(
@@ -579,7 +652,10 @@ fn interceptors_are_named_and_get_their_arguments() {
     let config = config_of(&[(INCOMING, symbol), (LOSS_ARGS, "rate=0.1|recv-msg-mask=2")]).unwrap();
     config.validate().unwrap();
     assert_eq!(
-        (config.interceptors().unwrap().len(), config.doubts().len()),
+        (
+            config.interceptors(0).unwrap().incoming.len(),
+            config.doubts().len()
+        ),
         (1, 0)
     );
     let config = config_of(&[(INCOMING, "loss, multi-gap-loss")]).unwrap();

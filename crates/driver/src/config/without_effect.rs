@@ -72,16 +72,8 @@ const fn noted(
 
 const BOTH: &[&str] = &["true", "on", "1", "false", "off", "0"];
 const FALSE: &[&str] = &["false", "off", "0"];
-const NO_LOSS: &[&str] = &["0", "0.0"];
-const NO_SEED: &[&str] = &["-1"];
 
 const SOCKETS: &str = "the driver has the sockets of the system, and no others can be loaded into it";
-const ENDPOINTS: &str = "it names a Java class, and the driver runs no Java; to drop datagrams on purpose set \
-    aeron.udp.channel.incoming.interceptors";
-const ONE_RECEIVER: &str = "a publication to one receiver always goes as far as that receiver has room; for groups of \
-    receivers set aeron.multicast.FlowControl.supplier";
-const LOSS: &str = "it has none in Aeron's drivers without their classes for debugging either; to drop datagrams on purpose set aeron.udp.channel.incoming.interceptors=loss and \
-    aeron.udp.channel.transport.bindings.loss.args";
 
 pub(super) static WITHOUT_EFFECT: &[WithoutEffect] = &[
     // Directory, life cycle, storage.
@@ -113,31 +105,6 @@ pub(super) static WITHOUT_EFFECT: &[WithoutEffect] = &[
         &["default"],
         SOCKETS,
     ),
-    refused(
-        "aeron.SendChannelEndpoint.supplier",
-        &["io.aeron.driver.DefaultSendChannelEndpointSupplier"],
-        ENDPOINTS,
-    ),
-    refused(
-        "aeron.ReceiveChannelEndpoint.supplier",
-        &["io.aeron.driver.DefaultReceiveChannelEndpointSupplier"],
-        ENDPOINTS,
-    ),
-    // Flow control.
-    refused(
-        "aeron.unicast.FlowControl.supplier",
-        &[
-            "unicast_max",
-            "aeron_unicast_flow_control_strategy_supplier",
-            "io.aeron.driver.DefaultUnicastFlowControlSupplier",
-        ],
-        ONE_RECEIVER,
-    ),
-    refused(
-        "aeron.unicast.flow.control.strategy",
-        &["io.aeron.driver.UnicastFlowControl"],
-        ONE_RECEIVER,
-    ),
     // Threads.
     noted(
         "aeron.use.windows.high.res.timer",
@@ -146,36 +113,8 @@ pub(super) static WITHOUT_EFFECT: &[WithoutEffect] = &[
     ),
     // Logging and debugging.
     noted(
-        "aeron.event.log.disable",
-        &[],
-        "each change of state is printed, or none is; what a person wants to see of them `headrace events` chooses",
-    ),
-    noted(
-        "aeron.event.log.file.max.length",
-        &[],
-        "the file of aeron.event.log.filename grows; it is only appended to, so that logrotate can copy and truncate it",
-    ),
-    noted(
         "aeron.event.log.reader.classname",
         &[],
         "it names a Java class, and the driver runs no Java; `headrace events --json` gives events to programs",
     ),
-    noted(
-        "aeron.debug.timeout",
-        &[],
-        "it is for a debugger of Java; for another debugger set aeron.client.liveness.timeout and its like",
-    ),
-    noted(
-        "aeron.fallback.logger",
-        &["stderr"],
-        "errors are in the error log, which `headrace errors` shows; those of the start are printed",
-    ),
-    noted("aeron.debug.receive.data.loss.rate", NO_LOSS, LOSS),
-    noted("aeron.debug.receive.data.loss.seed", NO_SEED, LOSS),
-    noted("aeron.debug.receive.control.loss.rate", NO_LOSS, LOSS),
-    noted("aeron.debug.receive.control.loss.seed", NO_SEED, LOSS),
-    noted("aeron.debug.send.data.loss.rate", NO_LOSS, LOSS),
-    noted("aeron.debug.send.data.loss.seed", NO_SEED, LOSS),
-    noted("aeron.debug.send.control.loss.rate", NO_LOSS, LOSS),
-    noted("aeron.debug.send.control.loss.seed", NO_SEED, LOSS),
 ];

@@ -14,7 +14,7 @@ use headrace_buffers::loss_report::LossReport;
 use headrace_protocol::channel::units::format_duration;
 use headrace_sys::{Clock, disk};
 
-use super::{DriverError, VERSION};
+use super::{AERON_VERSION, DriverError, VERSION};
 use crate::config::{DriverConfig, property};
 use crate::errors::ErrorRecorder;
 
@@ -71,7 +71,8 @@ pub(super) fn create_counters(config: &DriverConfig, cnc: &CncFile) -> CountersM
     };
     let mut counters = CountersManager::new(cnc.counters_metadata(), cnc.counters_values(), reuse_timeout_ms);
     let facts = LabelFacts {
-        version: VERSION,
+        version: AERON_VERSION,
+        own_version: VERSION,
         commit: config.commit,
         threading_mode: config.threading().name(),
         driver_name: config.resolver_name.as_deref().unwrap_or_default(),
@@ -89,7 +90,7 @@ pub(super) fn create_counters(config: &DriverConfig, cnc: &CncFile) -> CountersM
         counters.set_registration_id(id, i64::from(id));
         counters.set_owner_id(id, -1);
     }
-    counters.set_value(system_counter::AERON_VERSION, packed_version(VERSION));
+    counters.set_value(system_counter::AERON_VERSION, packed_version(AERON_VERSION));
     counters.set_value(
         system_counter::CONTROL_PROTOCOL_VERSION,
         system_counter::CONTROL_PROTOCOL_SEMANTIC_VERSION,

@@ -21,7 +21,7 @@ use headrace_buffers::liveness::Liveness;
 use headrace_buffers::ring::ManyToOneRing;
 
 pub use error::DriverError;
-pub use version::VERSION;
+pub use version::{AERON_VERSION, VERSION};
 
 use crate::affinity::Affinity;
 use crate::conductor::SystemCounters;
@@ -29,6 +29,7 @@ use crate::config::DriverConfig;
 use crate::directory;
 use crate::environment::Environment;
 use crate::errors::ErrorRecorder;
+use crate::event_printer::{EventPrinter, Sink};
 use crate::event_recorder::EventRecorder;
 use crate::interceptors;
 use crate::processors::ProcessorLimit;
@@ -55,19 +56,37 @@ pub struct MediaDriver {
     running: Mutex<Option<Running>>,
     invoker: Option<Invoker>,
     supervisor: Arc<DriverSupervisor>,
+    printer: Mutex<Option<EventPrinter>>,
 }
 
 impl MediaDriver {
     /// Checks the settings, takes the directory and starts the agents. Clients can connect when this returns.
     /// When it fails it leaves no files and no threads.
-    pub fn launch(config: DriverConfig) -> Result<Self, DriverError> {
-        Self::launch_in(config, Environment::system())
+    ///
+    /// Changes of state are printed if the settings say so.
+    pub fn launch(mut config: DriverConfig) -> Result<Self, DriverError> {
+        config.mind_debugger(headrace_sys::process::is_traced());
+        let sink = Sink::open(&config).map_err(|source| DriverError::EventLogFile {
+            path: config.event_log_filename.clone().unwrap_or_default(),
+            source,
+        })?;
+        let driver = Self::launch_in(config, Environment::system())?;
+        if let Some(sink) = sink {
+            let printer = EventPrinter::start(&driver.config, sink).map_err(|source| DriverError::Io {
+                action: "start a thread",
+                source,
+            })?;
+            *driver.printer.lock().unwrap_or_else(PoisonError::into_inner) = printer;
+        }
+        Ok(driver)
     }
 
     /// As [`Self::launch`], in an environment of the caller's choice.
     pub fn launch_in(mut config: DriverConfig, mut environment: Environment) -> Result<Self, DriverError> {
         config.validate()?;
-        environment.network = interceptors::around(config.interceptors()?, environment.network);
+        // Of a copy: what is drawn afterwards is the same with loss and without.
+        let chance = environment.random.clone().u64(..);
+        environment.network = interceptors::around(config.interceptors(chance)?, environment.network);
         config.directory = std::path::absolute(&config.directory).map_err(|source| DriverError::Io {
             action: "find the absolute path of aeron.dir",
             source,
@@ -91,6 +110,7 @@ impl MediaDriver {
             config,
             running: Mutex::new(Some(running)),
             supervisor,
+            printer: Mutex::new(None),
         })
     }
 
@@ -160,6 +180,7 @@ impl MediaDriver {
             "closed"
         };
         self.supervisor.enter(DriverState::Closed, reason);
+        *self.printer.lock().unwrap_or_else(PoisonError::into_inner) = None;
         running.cnc.flush().map_err(|source| DriverError::Io {
             action: "write the CnC file back",
             source,
@@ -210,7 +231,8 @@ fn start(
     let errors = ErrorRecorder::new(
         DistinctErrorLog::new(cnc.error_log()),
         system.get(system_counter::ERRORS).clone(),
-    );
+    )
+    .with_fallback(config.fallback_logger);
     let event_log = files::create_event_log(config, &cnc, &errors, clock.as_ref());
     let recorder = EventRecorder::new(event_log, events, Arc::clone(&clock), errors.clone());
     let supervisor = DriverSupervisor::new(errors.clone(), recorder.clone(), Arc::clone(&clock), limit);

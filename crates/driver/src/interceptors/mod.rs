@@ -1,4 +1,4 @@
-//! Loss on purpose, for tests of programs and of drivers: between sockets and transport, for what arrives.
+//! Loss on purpose, for tests of programs and of drivers: between sockets and transport, for what arrives and what leaves.
 //!
 //! A driver without the settings has its sockets as they are. With them, each socket has a chain of rules of its own,
 //! and a datagram that one of them drops is as good as never received, but for the counter `Bytes received`.
@@ -17,11 +17,20 @@ use headrace_sys::net::{Coalesced, OffloadMode, ReceiveBatch, Run};
 
 use crate::network::{BufferLengths, Network, OpenSocket, SocketRequest};
 use crate::transport::Transport;
-pub(crate) use rules::Rule;
+pub(crate) use rules::{FrameSet, Rule};
+
+/// What drops datagrams of each socket.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rules {
+    /// Of those that arrive.
+    pub(crate) incoming: Vec<Rule>,
+    /// Of those that leave.
+    pub(crate) outgoing: Vec<Rule>,
+}
 
 /// The network with the rules in each of its sockets; as it is when there are none.
-pub(crate) fn around(rules: Vec<Rule>, network: Arc<dyn Network>) -> Arc<dyn Network> {
-    if rules.is_empty() {
+pub(crate) fn around(rules: Rules, network: Arc<dyn Network>) -> Arc<dyn Network> {
+    if rules.incoming.is_empty() && rules.outgoing.is_empty() {
         return network;
     }
     Arc::new(LossyNetwork { network, rules })
@@ -29,7 +38,7 @@ pub(crate) fn around(rules: Vec<Rule>, network: Arc<dyn Network>) -> Arc<dyn Net
 
 struct LossyNetwork {
     network: Arc<dyn Network>,
-    rules: Vec<Rule>,
+    rules: Rules,
 }
 
 impl Network for LossyNetwork {
@@ -38,7 +47,8 @@ impl Network for LossyNetwork {
         Ok(OpenSocket {
             transport: Box::new(LossyTransport {
                 transport: socket.transport,
-                rules: RefCell::new(self.rules.clone()),
+                incoming: RefCell::new(self.rules.incoming.clone()),
+                outgoing: RefCell::new(self.rules.outgoing.clone()),
             }),
             ..socket
         })
@@ -55,22 +65,37 @@ impl Network for LossyNetwork {
 
 struct LossyTransport {
     transport: Box<dyn Transport>,
-    rules: RefCell<Vec<Rule>>,
+    incoming: RefCell<Vec<Rule>>,
+    outgoing: RefCell<Vec<Rule>>,
 }
 
-impl LossyTransport {
-    fn drops(&self, datagram: &[u8]) -> bool {
-        let mut rules = self.rules.borrow_mut();
-        rules.iter_mut().any(|rule| rule.drops(datagram))
-    }
+fn drops(rules: &RefCell<Vec<Rule>>, datagram: &[u8]) -> bool {
+    rules.borrow_mut().iter_mut().any(|rule| rule.drops(datagram))
 }
 
 impl Transport for LossyTransport {
     fn send_runs(&self, runs: &[Run<'_>], to: Option<SocketAddr>) -> io::Result<usize> {
-        self.transport.send_runs(runs, to)
+        if self.outgoing.borrow().is_empty() {
+            return self.transport.send_runs(runs, to);
+        }
+        // One by one: what is lost must not leave with its neighbours. A datagram that was lost counts as sent.
+        let mut accepted = 0;
+        for run in runs {
+            for datagram in run.region.to_vec().chunks(run.datagram_length) {
+                match self.send(datagram, to) {
+                    Ok(sent) if sent == datagram.len() => accepted += sent,
+                    Err(error) if accepted == 0 => return Err(error),
+                    Ok(_) | Err(_) => return Ok(accepted),
+                }
+            }
+        }
+        Ok(accepted)
     }
 
     fn send(&self, datagram: &[u8], to: Option<SocketAddr>) -> io::Result<usize> {
+        if drops(&self.outgoing, datagram) {
+            return Ok(datagram.len());
+        }
         self.transport.send(datagram, to)
     }
 
@@ -84,7 +109,7 @@ impl Transport for LossyTransport {
                 arrived_ns,
             } = joined;
             for datagram in bytes.chunks_mut(datagram_length) {
-                if self.drops(datagram) {
+                if drops(&self.incoming, datagram) {
                     withheld += datagram.len();
                 } else {
                     let datagram_length = datagram.len();

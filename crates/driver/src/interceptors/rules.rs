@@ -23,6 +23,27 @@ pub(crate) enum Rule {
     Nothing(&'static str, String),
 }
 
+/// Types of frames: a bit for each.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FrameSet(u64);
+
+impl FrameSet {
+    /// What a publication sends of a stream.
+    pub(crate) const DATA: Self = Self::of(&[FrameKind::Data, FrameKind::Pad, FrameKind::Setup]);
+    /// What a subscription sends of it.
+    pub(crate) const CONTROL: Self = Self::of(&[FrameKind::StatusMessage, FrameKind::Nak, FrameKind::Error]);
+
+    const fn of(kinds: &[FrameKind]) -> Self {
+        let mut types = 0;
+        let mut index = 0;
+        while index < kinds.len() {
+            types |= 1 << kinds[index] as u16;
+            index += 1;
+        }
+        Self(types)
+    }
+}
+
 /// Drops datagrams of some types at random.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RandomLoss {
@@ -75,6 +96,15 @@ impl Rule {
     /// `rate=`, `seed=` and `recv-msg-mask=`; with others, or without, nothing is dropped.
     pub(crate) fn random(text: Option<&str>) -> Self {
         random_loss(text).map_or_else(|why| Self::Nothing(RANDOM, why), Self::Random)
+    }
+
+    /// Part of some frames.
+    pub(crate) fn part_of(frames: FrameSet, rate: f64, seed: u64) -> Self {
+        Self::Random(RandomLoss {
+            rate,
+            types: frames.0,
+            random: fastrand::Rng::with_seed(seed),
+        })
     }
 
     /// `term-id=`, `gap-radix=`, `gap-length=` and `total-gaps=`; with others, or without, nothing is dropped.

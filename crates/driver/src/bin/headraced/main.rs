@@ -2,18 +2,14 @@
 
 #![forbid(unsafe_code)]
 
-mod events;
-
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use headrace_driver::config::{DriverConfig, Sources};
-use headrace_driver::driver::VERSION;
+use headrace_driver::driver::{AERON_VERSION, DriverError, VERSION};
 use headrace_driver::{Invoker, MediaDriver};
 use headrace_sys::idle::IdleStrategy;
 use headrace_sys::signals::ShutdownSignals;
-
-use events::EventPrinter;
 
 /// Commit this was built from, as the Makefile knows it. The binaries alone take it, so that a commit links them anew and
 /// compiles nothing else.
@@ -22,7 +18,7 @@ const COMMIT: &str = match option_env!("HEADRACE_COMMIT") {
     None => "unknown",
 };
 
-/// How long the main thread waits before it looks whether a client asked the driver to stop, and what there is to print.
+/// How long the main thread waits before it looks whether a client asked the driver to stop.
 const TERMINATION_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 fn main() -> ExitCode {
@@ -72,31 +68,26 @@ fn run(program: &str, arguments: impl Iterator<Item = String>) -> Result<ExitCod
         .shared_idle()
         .strategy()
         .map_err(|error| format!("ERROR: context init {error}"))?;
-    let event_sink = events::sink(&config).map_err(|error| {
-        let path = config.event_log_filename.as_deref().unwrap_or_default();
-        format!("ERROR: context init cannot open aeron.event.log.filename={path}: {error}")
-    })?;
     print_settings(&config);
-    let driver = MediaDriver::launch(config).map_err(|error| format!("ERROR: driver init {error}"))?;
+    let driver = MediaDriver::launch(config).map_err(|error| {
+        let step = match error {
+            DriverError::EventLogFile { .. } => "context",
+            _ => "driver",
+        };
+        format!("ERROR: {step} init {error}")
+    })?;
     if let Some(chosen) = driver.chosen_threading() {
         println!("threading mode {chosen}");
     }
-    // Without a log there is nothing to print: a warning says so.
-    let mut printer = event_sink.and_then(|sink| EventPrinter::new(driver.directory(), sink).ok());
-    let mut print_events = || {
-        if let Some(printer) = &mut printer {
-            printer.print();
-        }
-    };
     let signal = match driver.invoker() {
-        Some(invoker) => invoke(&driver, &invoker, &signals, shared_idle, &mut print_events),
-        None => wait(&driver, &signals, &mut print_events),
+        Some(invoker) => invoke(&driver, &invoker, &signals, shared_idle),
+        None => wait(&driver, &signals),
     };
     println!("Shutting down driver...");
     let failure = driver.failure();
-    let closed = driver.close();
-    print_events();
-    closed.map_err(|error| format!("ERROR: driver close {error}"))?;
+    driver
+        .close()
+        .map_err(|error| format!("ERROR: driver close {error}"))?;
     match (failure, signal) {
         (Some(failure), _) => Err(format!("ERROR: driver stopped {failure}")),
         (None, Some(signal)) => Ok(ExitCode::from(signal as u8)),
@@ -104,12 +95,14 @@ fn run(program: &str, arguments: impl Iterator<Item = String>) -> Result<ExitCod
     }
 }
 
+/// As Aeron's driver tells of itself, with the version that this one implements; its own stands on the next line.
 fn version(program: &str) -> String {
-    let mut numbers = VERSION.split('.');
+    let mut numbers = AERON_VERSION.split('.');
     let mut next = || numbers.next().unwrap_or("0");
     let (major, minor, patch) = (next(), next(), next());
     format!(
-        "{program} <aeron version={VERSION} commit={COMMIT}> major {major} minor {minor} patch {patch} git {COMMIT}"
+        "{program} <aeron version={AERON_VERSION} commit={COMMIT}> major {major} minor {minor} patch {patch} git {COMMIT}\n\
+         headrace {VERSION}"
     )
 }
 
@@ -129,9 +122,8 @@ fn print_settings(config: &DriverConfig) {
 }
 
 /// Waits for a signal, or for a client to stop the driver. Returns the signal.
-fn wait(driver: &MediaDriver, signals: &ShutdownSignals, look: &mut dyn FnMut()) -> Option<i32> {
+fn wait(driver: &MediaDriver, signals: &ShutdownSignals) -> Option<i32> {
     while !driver.is_terminated() {
-        look();
         let signal = signals.wait_timeout(TERMINATION_CHECK_INTERVAL);
         if signal.is_some() {
             return signal;
@@ -145,14 +137,8 @@ fn invoke(
     invoker: &Invoker,
     signals: &ShutdownSignals,
     mut idle: IdleStrategy,
-    look: &mut dyn FnMut(),
 ) -> Option<i32> {
-    let mut looked = Instant::now();
     while !driver.is_terminated() {
-        if looked.elapsed() >= TERMINATION_CHECK_INTERVAL {
-            look();
-            looked = Instant::now();
-        }
         if let Some(signal) = signals.received() {
             return Some(signal);
         }

@@ -1,9 +1,9 @@
 //! How far a sender may go, and how many repairs it has under way.
 
-use headrace_protocol::channel::{FlowControlStrategy, PublicationParams};
+use headrace_protocol::channel::{FlowControlParam, FlowControlStrategy, PublicationParams};
 use headrace_protocol::flow::{FlowControl, Group, MaxFlowControl, MinFlowControl};
 
-use crate::config::DriverConfig;
+use crate::config::{DriverConfig, UnicastFlowControl};
 use crate::errors::CommandError;
 
 /// Repairs under way at once for a single receiver.
@@ -25,7 +25,10 @@ pub(crate) fn flow_control(
     channel: &str,
 ) -> Result<Sending, CommandError> {
     if has_group_semantics {
-        Ok(for_group(params))
+        Ok(Sending {
+            flow_control: of_group(params.flow_control),
+            max_resend: params.max_resend,
+        })
     } else if params.has_flow_control {
         Err(CommandError::generic(format!(
             "unsupported unicast flow control strategy: fc is for channels with a group of receivers, multicast or \
@@ -33,14 +36,25 @@ pub(crate) fn flow_control(
         )))
     } else {
         Ok(Sending {
-            flow_control: Box::new(MaxFlowControl::new(config.unicast_flow_control_rrwm as i32)),
+            flow_control: of_one(config),
             max_resend: UNICAST_MAX_RESEND,
         })
     }
 }
 
-fn for_group(params: &PublicationParams) -> Sending {
-    let param = params.flow_control;
+fn of_one(config: &DriverConfig) -> Box<dyn FlowControl> {
+    let window_multiple = config.unicast_flow_control_rrwm as i32;
+    match config.unicast_flow_control {
+        UnicastFlowControl::Unicast => Box::new(MaxFlowControl::new(window_multiple)),
+        UnicastFlowControl::AsGroup(strategy) => of_group(FlowControlParam {
+            strategy,
+            retransmit_window_multiple: window_multiple,
+            ..config.channel_defaults().flow_control
+        }),
+    }
+}
+
+fn of_group(param: FlowControlParam) -> Box<dyn FlowControl> {
     let window_multiple = param.retransmit_window_multiple;
     let slowest_of = |tag| -> Box<dyn FlowControl> {
         let group = Group {
@@ -50,14 +64,10 @@ fn for_group(params: &PublicationParams) -> Sending {
         };
         Box::new(MinFlowControl::new(group, window_multiple))
     };
-    let flow_control = match param.strategy {
+    match param.strategy {
         FlowControlStrategy::Max => Box::new(MaxFlowControl::new(window_multiple)),
         FlowControlStrategy::Min => slowest_of(None),
         FlowControlStrategy::Tagged => slowest_of(Some(param.group_tag)),
-    };
-    Sending {
-        flow_control,
-        max_resend: params.max_resend,
     }
 }
 
@@ -115,6 +125,21 @@ mod tests {
             (false, true, 16, 1),
             "one receiver is no group"
         );
+        config
+            .set("aeron.unicast.FlowControl.supplier", "multicast_min")
+            .unwrap();
+        assert_eq!(
+            of(&config, "", false),
+            (true, false, 16, 1),
+            "unless the settings treat it as one"
+        );
+        config
+            .set(
+                "aeron.unicast.flow.control.strategy",
+                "io.aeron.driver.UnicastFlowControl",
+            )
+            .unwrap();
+        assert_eq!(of(&config, "", false), (false, true, 16, 1));
     }
 
     #[test]
