@@ -64,8 +64,8 @@ class ClusterNode(Closing):
         *services: The services, by their ids from 0 on.
         directory: Where it keeps its files: those of the cluster in ``cluster``, recordings in ``archive``.
         driver: A driver in this process that outlives the node, and has no other node; by default the node has one
-            of its own. Its directory is beside the default one and named after the node's, so that the next start finds and
-            deletes what a kill left. Programs in other processes find it through the mark file.
+            of its own. Its directory is beside the default one and named after the node's, so that the next start
+            finds and deletes what a kill left. Programs in other processes find it through the mark file.
         ingress_endpoint: ``host:port`` where clients on other machines send; without one the node serves clients of its
             own driver, over ``aeron:ipc``.
         archive_settings: See :class:`headrace.archive.ArchiveConfig`.
