@@ -72,15 +72,22 @@ def test_an_agent_may_be_closed_from_its_own_thread(
         assert agents[0].is_closed
         assert agents[0].failure is None
         agents[0].close()
-        # Its thread does it as well, when no other waits.
-        called.clear()
+        # Its thread does it as well, when no other waits; who closes it meanwhile waits until that is done.
         monkeypatch.undo()
         agents.insert(0, make(driver, tmp_path, close))
+        closes, may_close = agents[0]._close, threading.Event()
+
+        def close_late() -> None:
+            assert may_close.wait(TIMEOUT_S)
+            closes()
+
+        monkeypatch.setattr(agents[0], "_close", close_late)
         monkeypatch.setattr(MarkFile, "update", refuse)
         monkeypatch.setattr(ClusterMarkFile, "update", refuse)
         await_true(lambda: agents[0].is_closed)
+        may_close.set()
         agents[0].close()
+        assert not any(one.is_alive() for agent in agents for one in agent._threads)
     text, was_closed_in_its_turn = seen[0]
     assert "cannot say in the mark file that this" in text
     assert not was_closed_in_its_turn
-    assert not any(one.is_alive() for agent in agents for one in agent._threads)

@@ -495,8 +495,6 @@ class ConsensusModule(Agent):
         From that thread itself, which runs ``on_error``, it does not wait: the module closes after its turn. The log
         goes on with the next start. Closing again does nothing.
         """
-        if self._is_closed:
-            return
         super().close()
 
     def _close(self) -> None:
