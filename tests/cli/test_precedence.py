@@ -62,6 +62,27 @@ def test_the_strongest_place_names_the_drivers_directory(tmp_path: Path, places:
         assert "; threading mode " in line
 
 
+@pytest.mark.parametrize("command", ["driver", "archive"])
+def test_settings_for_other_programs_are_passed_over_where_that_is_asked_for(
+    tmp_path: Path, command: str
+) -> None:
+    arguments = [command, "--dir", str(tmp_path / "driver"), "-D", "aeron.threading.mode=SHARED"]
+    if command == "archive":
+        arguments += ["--with-driver", "--archive-dir", str(tmp_path / "archive")]
+    arguments += ["-D", "aeron.cluster.id=3", "-D", "aeron.nonsense=1"]
+    refused = subprocess.run(
+        [sys.executable, "-m", "headrace", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert refused.returncode == 1
+    assert "aeron.cluster.id=3: is not a setting of the media driver" in refused.stderr
+    with first_line_of([*arguments, "--allow-unknown"], {}) as line:
+        assert "Ctrl-C ends it" in line
+
+
 @pytest.mark.parametrize("places", [PLACES[:count] for count in (1, 2, 3)], ids=lambda places: places[-1])
 def test_the_strongest_place_names_the_archives_directories(tmp_path: Path, places: tuple[str, ...]) -> None:
     driver, archive = tmp_path / "driver", tmp_path / "archive"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import click
@@ -28,6 +29,18 @@ class PropertyType(click.ParamType[tuple[str, str]]):
                 f"{value!r} is not of the form name=value, as in aeron.term.buffer.length=64m", param, ctx
             )
         return name.strip(), text.strip()
+
+
+allow_unknown_option = click.option(
+    "--allow-unknown", is_flag=True, help="Pass over settings that nothing here knows."
+)
+
+
+def known_settings(
+    settings: Iterable[tuple[str, str]], known: Collection[str], *, allow_unknown: bool
+) -> dict[str, str]:
+    """What `-D` gave; without what nothing knows, if that is allowed, and else what takes them refuses it by name."""
+    return {name: value for name, value in settings if not allow_unknown or name in known}
 
 
 @click.command()
@@ -57,6 +70,7 @@ class PropertyType(click.ParamType[tuple[str, str]]):
     is_flag=True,
     help="Delete the directory, and every file in it, when the driver stops.",
 )
+@allow_unknown_option
 @click.option("--quiet", "-q", is_flag=True, help="Print errors only.")
 def command(
     directory: Path | None,
@@ -64,6 +78,7 @@ def command(
     settings: tuple[tuple[str, str], ...],
     delete_on_start: bool,
     delete_on_shutdown: bool,
+    allow_unknown: bool,
     quiet: bool,
 ) -> None:
     """Run a media driver until Ctrl-C or SIGTERM. Both stop it cleanly, with exit status 0.
@@ -86,7 +101,7 @@ def command(
             threading_mode=threading_mode,
             dir_delete_on_start=delete_on_start or None,
             dir_delete_on_shutdown=delete_on_shutdown or None,
-            properties=dict(settings),
+            properties=known_settings(settings, MediaDriver.property_names(), allow_unknown=allow_unknown),
         )
         with driver:
             if not quiet:

@@ -97,6 +97,13 @@ class MediaDriver(Closing):
         settings.setdefault("dir_delete_on_shutdown", True)
         return cls(properties=properties, **settings)
 
+    @staticmethod
+    def property_names() -> frozenset[str]:
+        """The properties of the specification that a driver takes, those without effect and older names too."""
+        declared = _core.setting_declarations()
+        kinds = ("driver", "driver_aliases", "driver_ineffective")
+        return frozenset(setting["property"] for kind in kinds for setting in declared[kind])
+
     def connect(self, **keywords: Unpack[ClientKeywords]) -> Client:
         """A client of this driver: :meth:`headrace.Client.connect` with this driver's directory.
 

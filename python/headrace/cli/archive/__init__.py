@@ -12,7 +12,7 @@ import click
 from headrace.cli import options
 from headrace.cli.archive.access import archive_directory_setting_option
 from headrace.cli.controls import ShownFormatter
-from headrace.cli.driver import PropertyType
+from headrace.cli.driver import PropertyType, allow_unknown_option, known_settings
 from headrace.cli.groups import LazyCommand, LazyGroup
 from headrace.cli.lifecycle import until_stopped
 
@@ -110,6 +110,7 @@ _CONTROL_SETTINGS = {"aeron.archive.control.channel", "aeron.archive.control.cha
     multiple=True,
     help="A setting by its property name; repeatable.",
 )
+@allow_unknown_option
 @click.option("--quiet", "-q", is_flag=True, help="Print errors only.")
 @click.pass_context
 def command(
@@ -119,6 +120,7 @@ def command(
     control_channel: str | None,
     with_driver: bool,
     settings: tuple[tuple[str, str], ...],
+    allow_unknown: bool,
     quiet: bool,
 ) -> None:
     """Run an archive until Ctrl-C or SIGTERM. Both stop it cleanly, with exit status 0.
@@ -134,10 +136,11 @@ def command(
     """
     if context.invoked_subcommand is not None:
         return
-    from headrace import DriverConfig
-    from headrace.archive import ArchiveServer, ArchivingMediaDriver
+    from headrace import DriverConfig, MediaDriver
+    from headrace.archive import ArchiveConfig, ArchiveServer, ArchivingMediaDriver
 
-    properties = dict(settings)
+    known = ArchiveConfig.property_names() | (MediaDriver.property_names() if with_driver else set())
+    properties = known_settings(settings, known, allow_unknown=allow_unknown)
     values: dict[str, Any] = {"archive_directory": archive_directory, "control_channel": control_channel}
     if control_channel is None and not is_control_given(properties):
         values["control_channel_enabled"] = False

@@ -29,8 +29,9 @@ def check_determinism_command(
     """Replay the log of a member that does not run into two instances of a service, and compare what they do.
 
     CLASS is the service's, or a function that gives a service, such as an ObjectService around an object. Nothing in
-    the DIRECTORY changes: the log is copied to a temporary directory first, which needs as much room. Exit status 1 says that the instances parted, with the first position
-    of the log where they did, or that a handler raised or asked for the time, for random numbers or for threads.
+    the DIRECTORY changes: the log is copied to a temporary directory first, which needs as much room. Exit status 1
+    says that the instances parted, with the first position of the log where they did, or that a handler raised or asked
+    for the time, for random numbers or for threads.
 
     \b
     Examples:

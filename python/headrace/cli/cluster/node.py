@@ -13,7 +13,7 @@ import click
 from headrace.cli import options
 from headrace.cli.archive import is_control_given
 from headrace.cli.controls import ShownFormatter
-from headrace.cli.driver import PropertyType
+from headrace.cli.driver import PropertyType, allow_unknown_option
 from headrace.cli.lifecycle import Stop, until_stopped
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ _SNAPSHOT_STREAM, _SERVICE_ID = "aeron.cluster.snapshot.stream.id", "aeron.clust
     help="Also run a service, in the same process; repeatable, in the order of service ids. A function that gives a "
     "service may be named as well.",
 )
-@click.option("--allow-unknown", is_flag=True, help="Pass over settings that nothing here knows.")
+@allow_unknown_option
 @click.option("--quiet", "-q", is_flag=True, help="Print errors only.")
 def node_command(
     directory: Path | None,
@@ -134,9 +134,7 @@ def _shared(properties: dict[str, str], parts: set[str], allow_unknown: bool) ->
     Raises:
         ConfigError: No part knows one.
     """
-    import dataclasses
-
-    from headrace import ConfigError, DriverConfig
+    from headrace import ConfigError, MediaDriver
     from headrace._declared import DeclaredConfig
     from headrace.archive import ArchiveConfig
     from headrace.cluster import ConsensusModuleConfig, ContainerConfig
@@ -148,8 +146,7 @@ def _shared(properties: dict[str, str], parts: set[str], allow_unknown: bool) ->
     }
     known = {kind: set(config.property_names()) for kind, config in declared.items() if kind in parts}
     if _DRIVER in parts:
-        fields = dataclasses.fields(DriverConfig)
-        known[_DRIVER] = {item.metadata["property"] for item in fields if item.metadata.get("property")}
+        known[_DRIVER] = set(MediaDriver.property_names())
     if _CONTAINER in parts:
         known[_CONTAINER] -= {_SNAPSHOT_STREAM, _SERVICE_ID}
     shared: dict[str, dict[str, str]] = {kind: {} for kind in parts}

@@ -1,4 +1,4 @@
-//! The media driver as a program of its own: `headraced [-v] [-Dname=value]... [properties-file]...`
+//! The media driver as a program of its own: `headraced [-v] [--allow-unknown] [-Dname=value]... [properties-file]...`
 
 #![forbid(unsafe_code)]
 
@@ -18,6 +18,9 @@ const COMMIT: &str = match option_env!("HEADRACE_COMMIT") {
     None => "unknown",
 };
 
+/// Passes over `-D` names that are no setting of the driver, as `headrace archive` and `headrace cluster node` do.
+const ALLOW_UNKNOWN: &str = "--allow-unknown";
+
 /// How long the main thread waits before it looks whether a client asked the driver to stop.
 const TERMINATION_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -36,20 +39,17 @@ fn main() -> ExitCode {
 fn run(program: &str, arguments: impl Iterator<Item = String>) -> Result<ExitCode, String> {
     let mut sources = Sources::from_environment(std::env::vars());
     let mut files = Vec::new();
+    let arguments: Vec<String> = arguments.collect();
+    let allows_unknown = arguments.iter().any(|argument| argument == ALLOW_UNKNOWN);
     for argument in arguments {
         if argument == "-v" {
             println!("{}", version(program));
             return Ok(ExitCode::SUCCESS);
         } else if let Some(definition) = argument.strip_prefix("-D") {
-            let is_definition = sources
-                .define_for_driver(definition)
-                .map_err(|error| format!("ERROR: context init {error}"))?;
-            if !is_definition {
-                return Err(format!("malformed define: {definition}"));
-            }
-        } else if argument.starts_with('-') {
-            return Err(format!("Usage: {program} [-v][-Dname=value]"));
-        } else {
+            define(&mut sources, definition, allows_unknown)?;
+        } else if argument.starts_with('-') && argument != ALLOW_UNKNOWN {
+            return Err(format!("Usage: {program} [-v][-Dname=value][{ALLOW_UNKNOWN}]"));
+        } else if argument != ALLOW_UNKNOWN {
             files.push(argument);
         }
     }
@@ -79,19 +79,33 @@ fn run(program: &str, arguments: impl Iterator<Item = String>) -> Result<ExitCod
     if let Some(chosen) = driver.chosen_threading() {
         println!("threading mode {chosen}");
     }
-    let signal = match driver.invoker() {
+    match driver.invoker() {
         Some(invoker) => invoke(&driver, &invoker, &signals, shared_idle),
         None => wait(&driver, &signals),
-    };
+    }
     println!("Shutting down driver...");
     let failure = driver.failure();
     driver
         .close()
         .map_err(|error| format!("ERROR: driver close {error}"))?;
-    match (failure, signal) {
-        (Some(failure), _) => Err(format!("ERROR: driver stopped {failure}")),
-        (None, Some(signal)) => Ok(ExitCode::from(signal as u8)),
-        (None, None) => Ok(ExitCode::SUCCESS),
+    match failure {
+        Some(failure) => Err(format!("ERROR: driver stopped {failure}")),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn define(sources: &mut Sources, definition: &str, allows_unknown: bool) -> Result<(), String> {
+    let is_definition = if allows_unknown {
+        sources.define(definition)
+    } else {
+        sources
+            .define_for_driver(definition)
+            .map_err(|error| format!("ERROR: context init {error}"))?
+    };
+    if is_definition {
+        Ok(())
+    } else {
+        Err(format!("malformed define: {definition}"))
     }
 }
 
@@ -121,28 +135,20 @@ fn print_settings(config: &DriverConfig) {
     }
 }
 
-/// Waits for a signal, or for a client to stop the driver. Returns the signal.
-fn wait(driver: &MediaDriver, signals: &ShutdownSignals) -> Option<i32> {
+/// Waits for a signal, or for a client to stop the driver.
+fn wait(driver: &MediaDriver, signals: &ShutdownSignals) {
     while !driver.is_terminated() {
-        let signal = signals.wait_timeout(TERMINATION_CHECK_INTERVAL);
-        if signal.is_some() {
-            return signal;
+        if signals.wait_timeout(TERMINATION_CHECK_INTERVAL).is_some() {
+            return;
         }
     }
-    None
 }
 
-fn invoke(
-    driver: &MediaDriver,
-    invoker: &Invoker,
-    signals: &ShutdownSignals,
-    mut idle: IdleStrategy,
-) -> Option<i32> {
+fn invoke(driver: &MediaDriver, invoker: &Invoker, signals: &ShutdownSignals, mut idle: IdleStrategy) {
     while !driver.is_terminated() {
-        if let Some(signal) = signals.received() {
-            return Some(signal);
+        if signals.received().is_some() {
+            return;
         }
         idle.idle(invoker.invoke());
     }
-    None
 }
