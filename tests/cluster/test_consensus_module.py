@@ -15,6 +15,7 @@ from headrace import ConfigError, DriverTimeoutError, HeadraceError
 from headrace.archive.client import requests
 from headrace.client import Client
 from headrace.cluster.errors import ClusterError, ClusterFileError
+from headrace.cluster.ground.node_archive import RECORDING_POSITION, RecordedStream
 from headrace.cluster.mark_file import MARK_NAME, read_mark_fields
 from headrace.cluster.member import consensus_module, snapshotting
 from headrace.cluster.member.config import ConsensusModuleConfig
@@ -536,3 +537,20 @@ def test_a_session_that_never_hears_is_given_up(world: World) -> None:
     member.until(lambda: not len(member.module._connecting), "the end of it")
     assert member.context.counters.timed_out_clients.value == 1
     assert SessionState.OPEN not in [session.state for session in member.context.applied.sessions]
+
+
+def test_a_counter_in_the_place_of_a_recordings_is_not_gone_by(world: World) -> None:
+    """The clock is set forwards, and the driver gives the id to another counter before the module looks again."""
+    node = world.add_node("leader")
+    client = node.connect()
+    position = client.add_counter(RECORDING_POSITION, b"", "how far it is recorded")
+    position.value = 64
+    stream = RecordedStream(0, position.counter_id, position.registration_id, 0)
+    assert (stream.position(client), stream.is_active(client)) == (64, True)
+    position.close()
+    world.run_for(0.01)
+    node.jump_clock(1.5)
+    other = client.add_counter(RECORDING_POSITION, b"", "another")
+    other.value = 1 << 40
+    assert other.counter_id == stream.counter_id
+    assert (stream.position(client), stream.is_active(client)) == (0, False)

@@ -157,11 +157,17 @@ class Chaos:
         self.toggle(self.chance.choice((Toggle.SHUTDOWN, Toggle.ABORT)), ModuleState.ACTIVE)
 
     def stop_recording(self) -> None:
-        """The archive stops to record the log, perhaps after it was slow; the member stands again."""
+        """The archive stops to record the log, in the midst of messages that are appended and not recorded; the member
+        stands again.
+        """
         self.cluster.recover()
-        if self.chance.random() < 0.5:
-            self.cluster.slow["archive"].until_ns = self.world.now_ns + 40_000_000
-            self.send()
+        for caller in self.cluster.callers:
+            caller.wanted += self.chance.randint(0, 20)
+        self.world.run_for(self.chance.random() * 0.01)
+        slow = self.cluster.slow.get("archive")
+        if slow is not None and self.chance.random() < 0.7:
+            slow.until_ns = self.world.now_ns + 40_000_000
+            self.world.run_for(self.chance.random() * 0.01)
         archive = self.cluster.archive
         term = self.cluster.module._context.recording_log.last_term
         if archive is not None and term is not None and self.cluster.is_running:

@@ -84,22 +84,21 @@ class RecordedStream:
     subscription_id: int
 
     def position(self, client: Client) -> int:
-        """Up to where it is recorded, at the cost of one load, while it :meth:`is_active`.
+        """Up to where it is recorded; 0 once its counter is gone.
 
-        A counter that is freed is not used again for a second at least, so it is enough to ask that now and then. Once
-        it is freed this gives 0.
+        Each time this looks whose counter it is: a wall clock that is set forwards has the driver use the id of a freed
+        counter again at once, and what another counter has must not count as recorded.
         """
+        counters = client.counters
         try:
-            return client.counters.value(self.counter_id)
+            position = counters.value(self.counter_id)
         except KeyError:
             return 0
+        return position if self.is_active(client) else 0
 
     def is_active(self, client: Client) -> bool:
         """Whether the archive still records it."""
-        try:
-            return client.counters[self.counter_id].registration_id == self.registration_id
-        except KeyError:
-            return False
+        return client.counters.find(RECORDING_POSITION, self.registration_id) == self.counter_id
 
 
 @dataclass(frozen=True, slots=True)
