@@ -356,9 +356,10 @@ class ClusterWorld:
                 within_s=WITHIN_S,
                 what="all of the log handled",
             )
-            # What the service has sent meanwhile, the module has taken.
+            # Nothing has been agreed upon since, so all that the service has sent for it was taken.
+            commit = self.module.commit_position
             self.world.run_for(0.02)
-            is_settled = self.is_settled
+            is_settled = self.is_settled and self.module.commit_position == commit
 
     @property
     def is_settled(self) -> bool:
