@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from headrace.cluster import (
     ClusterError,
     ClusterFileError,
     ClusterNode,
+    DeterminismCheck,
+    DeterminismError,
     ModuleState,
 )
 from headrace.cluster.directory import ClusterDirectory
@@ -301,6 +304,38 @@ def test_a_second_node_on_a_driver_is_refused_and_the_first_goes_on(tmp_path: Pa
             ClusterNode(Total(), directory=tmp_path / "b", driver=driver, cluster_id=1)
         assert sums(node, 5) == [5]
         assert not (tmp_path / "b").exists()
+
+
+class Late(Total):
+    """Answers with the time."""
+
+    def on_session_message(
+        self, session: ClientSession | None, timestamp: int, message: bytes, position: int
+    ) -> None:
+        if session is not None:
+            session.offer(b"%d" % time.time_ns())
+
+
+def test_what_a_check_finds_fails_the_program(tmp_path: Path) -> None:
+    node = ClusterNode(DeterminismCheck(Late), directory=tmp_path / "node")
+    assert sums(node, 1)
+    with pytest.raises(DeterminismError, match=r"test_node.py:\d+ calls time.time_ns: use the timestamp"):
+        node.close()
+    node.close()
+
+
+def test_what_a_block_raises_is_not_hidden_by_what_a_check_finds(tmp_path: Path) -> None:
+    with (
+        pytest.raises(ValueError, match="not a number"),
+        ClusterNode(DeterminismCheck(Late), directory=tmp_path / "node") as node,
+    ):
+        raise ValueError(f"{sums(node, 1)} is not a number")
+
+
+def test_a_check_that_finds_nothing_lets_the_node_close(tmp_path: Path) -> None:
+    with ClusterNode(DeterminismCheck(Total), directory=tmp_path / "node") as node:
+        assert sums(node, 1, 2) == [1, 3]
+        node.take_snapshot()
 
 
 def test_a_service_that_is_none_is_named(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from headrace.cluster import (
     ClusterNode,
     ClusterTimeoutError,
     DeterminismCheck,
+    DeterminismError,
     ServiceContainer,
 )
 from headrace.cluster.objects import (
@@ -455,13 +456,21 @@ def test_a_command_that_draws_lots_is_found_by_the_check() -> None:
 
     check = DeterminismCheck(lambda: ObjectService(Dice()))
     told: list[str] = []
-    with ClusterNode.embedded(check, on_error=told.append) as node:
-        node.wait_until_leader()
-        with ObjectClient.connect(Dice, driver=node.driver, **IPC) as client:
-            assert client.object.set(3) == 3
-            assert check.difference is None
-            client.object.roll()
-            assert check.difference is not None
+    node = ClusterNode.embedded(check, on_error=told.append)
+    node.wait_until_leader()
+    with ObjectClient.connect(Dice, driver=node.driver, **IPC) as client:
+        assert client.object.set(3) == 3
+        assert check.difference is None
+        client.object.roll()
+        assert check.difference is not None
+    with pytest.raises(
+        DeterminismError, match=r"test_objects.py:\d+ calls random.getrandbits: .* not determ"
+    ) as raised:
+        node.close()
+    assert str(raised.value) == check.difference
+    (error,) = told
+    assert "raised DeterminismError(" in error
+    assert error.count("log_position=") == 2  # of the check, and of the handler that raised
 
 
 # --- a world ------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import re
 import threading
 import time
 import uuid
@@ -13,7 +14,7 @@ from datetime import datetime
 
 import pytest
 
-from headrace.cluster import ClientSession, Cluster, ClusteredService, DeterminismCheck
+from headrace.cluster import ClientSession, Cluster, ClusteredService, DeterminismCheck, DeterminismError
 from headrace.testing import World
 from tests.cluster.scripted import Recorder, Rig
 
@@ -104,6 +105,7 @@ def test_the_first_place_where_two_instances_part_is_named(rig: Rig, kind: str) 
     module.message(5, b"wrong")
     rig.until(lambda: service.difference)
     assert service.difference is not None
+    assert service.findings == [service.difference]
     assert f"first seen at log_position={position}: " in service.difference
     assert text in service.difference
     rig.world.run_for(0.1)
@@ -138,6 +140,8 @@ def test_a_handler_that_asks_the_machine_is_told_what_to_use(rig: Rig, kind: str
     rig.until(lambda: rig.errors)
     assert text in rig.errors[0]
     assert service.difference is None
+    with pytest.raises(DeterminismError, match=re.escape(text)):
+        service.verify()
 
 
 def test_a_service_that_is_right_is_told_nothing_and_answers_once(rig: Rig) -> None:
@@ -161,6 +165,7 @@ def test_a_service_that_is_right_is_told_nothing_and_answers_once(rig: Rig) -> N
     assert heard[0][32:] == b"re:one"
     assert len(heard) == 1
     assert rig.errors == []
+    service.verify()
     assert service.difference is None
 
 

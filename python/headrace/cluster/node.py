@@ -31,10 +31,12 @@ from headrace.cluster.member.consensus_module import ConsensusModule
 from headrace.cluster.member.states import Toggle
 from headrace.cluster.service.checking import check_service
 from headrace.cluster.service.container import ServiceContainer
+from headrace.cluster.service.determinism import DeterminismCheck, DeterminismError
 from headrace.cluster.turns import NodeTurns
 from headrace.driver import MediaDriver
 
 if TYPE_CHECKING:
+    from types import TracebackType
     from typing import Self, Unpack
 
     from headrace.archive.server.keywords import ArchiveSettings
@@ -100,6 +102,7 @@ class ClusterNode(Closing):
         # What is closed at the end, last to first.
         self._held = contextlib.ExitStack()
         self._directory = Path(directory)
+        self._checks = [service for service in services if isinstance(service, DeterminismCheck)]
         for index, service in enumerate(services):
             check_service(f"services[{index}]", service)
         try:
@@ -367,6 +370,10 @@ class ClusterNode(Closing):
 
         The state is there again at the next start. Closing again does nothing. In a handler of a service it closes once
         the handler has returned.
+
+        Raises:
+            DeterminismError: A :class:`headrace.cluster.DeterminismCheck` among the services has found something; all
+                is closed then. At the end of a ``with`` block that has raised, that error goes on instead.
         """
         was_closed, self._is_closed = self._is_closed, True
         self._stop.set()
@@ -376,6 +383,19 @@ class ClusterNode(Closing):
         if self._thread is not None:
             self._thread.join()
         self._held.close()
+        checks, self._checks = self._checks, []
+        for check in checks:
+            check.verify()
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        # What the block has raised is not hidden.
+        with contextlib.suppress(*(() if exception is None else (DeterminismError,))):
+            self.close()
 
     def _forget(self) -> None:
         """In a forked child, whose node this is not: each part forgets itself."""
@@ -427,4 +447,6 @@ def _defaults(ingress_endpoint: str | None) -> ConsensusModuleSettings:
 def _close_all() -> None:
     """The parts would be closed one by one, and the node's thread would step what is closed."""
     for node in list(_RUNNING):
-        node.close()
+        # What a check found is in the error log; the others are still to be closed.
+        with contextlib.suppress(DeterminismError):
+            node.close()

@@ -58,4 +58,5 @@ class Callbacks:
         if len(self._first_positions) >= _TEXTS_MAX:
             self._first_positions.clear()
         first = self._first_positions.setdefault(text, position)
-        self._log.error(f"{text}, first at log_position={first}", failure, f"log_position={position}")
+        again = f"log_position={position}" if position != first else ""
+        self._log.error(f"{text}, first at log_position={first}", failure, again)

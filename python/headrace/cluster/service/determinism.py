@@ -156,6 +156,9 @@ class DeterminismCheck(ClusteredService):
     that it comes to the error log with its log position, once: after it the instances are no longer compared. A handler
     that asks for the time, for random numbers, for ``hash()`` or for a thread is told so, once for each place.
 
+    What was found fails the program: :meth:`headrace.cluster.ClusterNode.close` raises it, and so does the end of the
+    node's ``with`` block. Where another part runs the service, call :meth:`verify`.
+
     For tests: it is many times slower. It cannot see what is alike in one process and differs between two, such as the
     order of a set of texts.
 
@@ -179,12 +182,23 @@ class DeterminismCheck(ClusteredService):
         self._cluster: Cluster | None = None
         self.difference: str | None = None
         """Where and how the instances parted; ``None`` while they have not."""
+        self.findings: list[str] = []
+        """All that was found: the difference, and what handlers asked for that is not in the log."""
         self.message_views = self._first.service.message_views  # type: ignore[misc]
 
     @property
     def service(self) -> ClusteredService:
         """The instance that answers."""
         return self._first.service
+
+    def verify(self) -> None:
+        """Look whether anything was found.
+
+        Raises:
+            DeterminismError: Something was; the text has all of it.
+        """
+        if self.findings:
+            raise DeterminismError("; ".join(self.findings))
 
     def on_start(self, cluster: Cluster, snapshot: Iterable[bytes] | None) -> None:
         """See :class:`ClusteredService`."""
@@ -282,7 +296,7 @@ class DeterminismCheck(ClusteredService):
             raise failure
         found = self._guard.taken()
         if found is not None:
-            raise DeterminismError(f"{name}: {found}")
+            raise self._finding(f"{name}: {found}")
 
     def _compare(self, name: str, failure: Exception | None, other: Exception | None) -> None:
         # The text of an exception is no part of the state, and may have an address of an object.
@@ -300,11 +314,17 @@ class DeterminismCheck(ClusteredService):
 
     def _part(self, first: str, second: str) -> None:
         position = 0 if self._cluster is None else self._cluster.log_position
+        # The call that is to blame, where one was seen, says more than the bytes that came of it.
+        found = self._guard.taken()
         self.difference = (
-            f"the service is not deterministic, first seen at log_position={position}: {first}; in a second instance "
-            f"{second}"
+            f"{'' if found is None else f'{found}; '}the service is not deterministic, first seen at "
+            f"log_position={position}: {first}; in a second instance {second}"
         )
-        raise DeterminismError(self.difference)
+        raise self._finding(self.difference)
+
+    def _finding(self, text: str) -> DeterminismError:
+        self.findings.append(text)
+        return DeterminismError(text)
 
     def __repr__(self) -> str:
         return f"DeterminismCheck({self.service!r}, difference={self.difference!r})"
