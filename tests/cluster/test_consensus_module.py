@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import re
 import struct
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from headrace.archive.client import requests
 from headrace.client import Client
 from headrace.cluster.errors import ClusterError, ClusterFileError
 from headrace.cluster.ground.node_archive import RECORDING_POSITION, RecordedStream
+from headrace.cluster.log.recording_log import RECORDING_LOG_NAME
 from headrace.cluster.mark_file import MARK_NAME, read_mark_fields
 from headrace.cluster.member import consensus_module, snapshotting
 from headrace.cluster.member.config import ConsensusModuleConfig
@@ -377,6 +380,40 @@ def test_a_module_says_where_its_mark_file_is_and_goes_on_from_it(world: World, 
     assert mark is not None
     assert mark.activity_timestamp > 0
     assert not disk.length(MARK_NAME)
+
+
+@pytest.mark.parametrize("left", [0, 1, 63])
+def test_a_recording_log_that_was_lost_is_no_new_cluster(member: Member, script: Script, left: int) -> None:
+    script.connect()
+    member.module.close()
+    disk = member.node.disk("cluster")
+    with contextlib.closing(disk.open(RECORDING_LOG_NAME)) as file:
+        file.set_length(left)
+    member.node.crash(keeps_writes=True)
+    member.node.start()
+    member.start()
+    member.until(lambda: member.module.failure, "a refusal")
+    assert isinstance(member.module.failure, ClusterFileError)
+    assert re.search(r"has a cluster's log up to position \d+ in recording 0", str(member.module.failure))
+
+
+@pytest.mark.parametrize(
+    "until",
+    [
+        lambda context, leadership: context.node_state.candidate_term.term_id == 0,
+        lambda context, leadership: leadership._publication is not None,
+        lambda context, leadership: any(one.type_id == RECORDING_POSITION for one in context.client.counters),
+        lambda context, leadership: len(context.recording_log),
+    ],
+    ids=["voted", "log", "recording", "term"],
+)
+def test_a_first_start_that_is_killed_is_done_again(
+    world: World, until: Callable[[Any, Any], object]
+) -> None:
+    """Of a recording without a term nothing was told to a client."""
+    member = Member(world, world.add_node("leader"))
+    member.until(lambda: until(member.context, member.module._leadership), "that step")
+    member.restart(keeps_writes=True)
 
 
 def test_a_start_that_deletes_begins_with_nothing(member: Member) -> None:

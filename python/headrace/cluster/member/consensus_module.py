@@ -37,7 +37,7 @@ from headrace.cluster.member.leadership import Leadership
 from headrace.cluster.member.operating import Operating
 from headrace.cluster.member.requests import service_message, service_request
 from headrace.cluster.member.services import Services
-from headrace.cluster.member.snapshotting import Snapshotting, find_plan
+from headrace.cluster.member.snapshotting import Snapshotting, check_log_is_known, find_plan
 from headrace.cluster.member.states import ElectionState, ModuleState, Toggle
 from headrace.cluster.node_state import NODE_STATE_NAME, NodeStateFile
 from headrace.cluster.protocol import control
@@ -248,6 +248,7 @@ class ConsensusModule(Agent):
         if last is not None:
             yield from context.archive.asked(requests.stop_recording_by_id(last.recording_id))
             yield from self._leadership.stopped(last.recording_id)
+        yield from check_log_is_known(context)
         yield from find_plan(context)
         plan = context.plan
         assert plan is not None, "there is a plan once it was found"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headrace.archive.client import requests
-from headrace.cluster.errors import ClusterError
+from headrace.cluster.errors import ClusterError, ClusterFileError
 from headrace.cluster.ground.courses import Course
 from headrace.cluster.ground.snapshots import SnapshotPoint, recorded
 from headrace.cluster.log.entries import Entry, EntryType
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from headrace.cluster.member.services import Services
     from headrace.cluster.protocol.control import ServiceAck
 
-__all__ = ["Snapshotting", "find_plan"]
+__all__ = ["Snapshotting", "check_log_is_known", "find_plan"]
 
 _FRAGMENT_LIMIT = 50
+# In the channel of the log's recording, of Aeron's members too.
+_LOG_ALIAS = "alias=log"
 
 
 def find_plan(context: Context) -> Course[None]:
@@ -30,6 +32,31 @@ def find_plan(context: Context) -> Course[None]:
     if log.last_term is not None:
         recording = yield from context.archive.asked(requests.find_recording(log.last_term.recording_id))
     context.plan = recovery_plan(log, context.config.service_count, lambda _: recording)
+
+
+def check_log_is_known(context: Context) -> Course[None]:
+    """Refuse to begin a new log where the archive has one: its recording log was lost.
+
+    A term is in the recording log before anything of it is in the log, so that one that is not there has no messages.
+
+    Raises:
+        ClusterFileError: The archive has a log.
+    """
+    config, log = context.config, context.recording_log
+    if len(log) or config.directory_delete_on_start:
+        return
+    found = yield from context.archive.asked(
+        requests.list_recordings(channel=_LOG_ALIAS, stream_id=config.log_stream_id)
+    )
+    for recording in found:
+        position = yield from context.archive.asked(requests.max_recorded_position(recording.recording_id))
+        if position > recording.start_position:
+            raise ClusterFileError(
+                f"{log.path}: has no term, and the archive has a cluster's log up to position {position} in recording "
+                f"{recording.recording_id}: the recording log is lost. A start with it would forget what clients were "
+                "told. Restore the file from a copy. To begin a new cluster, which has nothing of the old one, start "
+                "with directory_delete_on_start=True, or in an empty directory with another archive"
+            )
 
 
 class Snapshotting:
