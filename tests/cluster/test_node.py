@@ -338,6 +338,16 @@ def test_a_check_that_finds_nothing_lets_the_node_close(tmp_path: Path) -> None:
         node.take_snapshot()
 
 
+def test_a_misspelt_handler_and_a_node_without_a_service_are_refused(tmp_path: Path) -> None:
+    class Misspelt(ClusteredService):
+        def on_sesion_message(self, *_: object) -> None: ...
+
+    with pytest.raises(ConfigError, match=r"has on_sesion_message, .*did you mean on_session_message\?"):
+        ClusterNode(Misspelt(), directory=tmp_path)
+    with pytest.raises(ConfigError, match="a node without a service answers nothing"):
+        ClusterNode(directory=tmp_path)
+
+
 def test_a_service_that_is_none_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"services\[1\]"):
         ClusterNode(Total(), object(), directory=tmp_path)  # type: ignore[arg-type]

@@ -410,8 +410,11 @@ class ClusterNode(Closing):
 def _check(
     services: tuple[ClusteredService, ...], driver: LocalDriver | None, settings: ConsensusModuleSettings
 ) -> None:
-    count = settings.get("service_count", len(services))
-    if count != len(services):
+    count = settings.get("service_count")
+    if not services and count is None:
+        rule = "must have one: a node without a service answers nothing; or say service_count= of other processes"
+        raise wrong("services", services, rule)
+    if services and count not in (None, len(services)):
         raise wrong("service_count", count, f"must be {len(services)}, the services given, or left out")
     if "aeron_directory" in settings:
         rule = (

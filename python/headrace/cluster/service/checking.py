@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+
 from headrace._checks import wrong
 from headrace.cluster.service.clustered_service import ClusteredService
 
@@ -9,6 +11,10 @@ __all__ = ["COMMAND_MARK", "check_service"]
 
 COMMAND_MARK = "__headrace_command__"
 """The attribute of a method that is a command of a replicated object."""
+
+
+_HANDLERS = {name for name in dir(ClusteredService) if name.startswith("on_")}
+_NEAR = 0.9
 
 
 def check_service(name: str, value: object) -> None:
@@ -19,10 +25,16 @@ def check_service(name: str, value: object) -> None:
         value: What was given.
 
     Raises:
-        ConfigError: It is none; the text says what makes one of it.
+        ConfigError: It is none, and the text says what makes one of it; or it has a misspelt handler.
     """
     if not isinstance(value, ClusteredService):
         raise wrong(name, value, f"must be a headrace.cluster.ClusteredService{_what_makes_one(value)}")
+    kind = type(value)
+    for given in set(dir(kind)) - _HANDLERS - {"on_session_messages"}:
+        near = difflib.get_close_matches(given, _HANDLERS, n=1, cutoff=_NEAR)
+        # Beside the handler itself it is a method of the service's own.
+        if given.startswith("on_") and near and getattr(kind, near[0]) is getattr(ClusteredService, near[0]):
+            raise wrong(name, value, f"has {given}, which nothing calls: did you mean {near[0]}?")
 
 
 def _what_makes_one(value: object) -> str:
