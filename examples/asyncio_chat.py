@@ -1,5 +1,6 @@
 """Two asyncio tasks that talk over two streams. Starts its own driver."""
 
+import argparse
 import asyncio
 
 import headrace
@@ -41,4 +42,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     asyncio.run(main())

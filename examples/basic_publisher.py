@@ -1,9 +1,6 @@
-"""Send a few text messages. Needs a driver (`headrace driver`) and a subscriber (`basic_subscriber.py`).
+"""Send a few text messages. Needs a driver (`headrace driver`) and a subscriber (`basic_subscriber.py`)."""
 
-usage: python basic_publisher.py [CHANNEL] [COUNT]
-"""
-
-import sys
+import argparse
 
 import headrace
 
@@ -11,16 +8,19 @@ CHANNEL = "aeron:udp?endpoint=localhost:20121"
 STREAM_ID = 1001
 
 
-def main(channel: str = CHANNEL, count: str = "10") -> None:
+def main(channel: str, count: int) -> None:
     with (
         headrace.Client.connect() as client,
         client.add_publication(channel, STREAM_ID) as publication,
     ):
         publication.wait_until_connected(10.0)
-        for number in range(int(count)):
+        for number in range(count):
             position = publication.offer_blocking(f"Hello World! {number}".encode())
             print(f"sent {number}, stream position {position}")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("channel", nargs="?", default=CHANNEL)
+    parser.add_argument("count", nargs="?", type=int, default=10)
+    main(**vars(parser.parse_args()))

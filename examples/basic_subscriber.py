@@ -1,9 +1,6 @@
-"""Print text messages. Needs a driver (`headrace driver`); send with `basic_publisher.py`, or with Aeron's.
+"""Print text messages. Needs a driver (`headrace driver`); send with `basic_publisher.py`, or with Aeron's."""
 
-usage: python basic_subscriber.py [CHANNEL] [COUNT]
-"""
-
-import sys
+import argparse
 
 import headrace
 
@@ -11,7 +8,7 @@ CHANNEL = "aeron:udp?endpoint=localhost:20121"
 STREAM_ID = 1001
 
 
-def main(channel: str = CHANNEL, count: str = "10") -> None:
+def main(channel: str, count: int) -> None:
     received = 0
 
     def on_message(payload: bytes, header: headrace.Header) -> None:
@@ -24,10 +21,13 @@ def main(channel: str = CHANNEL, count: str = "10") -> None:
         client.add_subscription(channel, STREAM_ID) as subscription,
     ):
         idle = headrace.BlockingIdleStrategy(subscription)
-        while received < int(count):
+        while received < count:
             # Does nothing after a poll that brought something; after others it soon sleeps until a message comes.
             idle.idle(subscription.poll(on_message))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("channel", nargs="?", default=CHANNEL)
+    parser.add_argument("count", nargs="?", type=int, default=10)
+    main(**vars(parser.parse_args()))

@@ -1,5 +1,7 @@
 """Text messages in and out as Arrow arrays, with positions and sessions as columns. Starts its own driver."""
 
+import argparse
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -33,4 +35,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

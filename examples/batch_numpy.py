@@ -1,5 +1,7 @@
 """Trades as a structured array: a thousand messages in one call, and back as an array. Starts its own driver."""
 
+import argparse
+
 import numpy as np
 
 import headrace
@@ -40,4 +42,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

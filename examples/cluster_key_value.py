@@ -3,6 +3,7 @@
 Its argument is a directory for the cluster's files; run it twice on one, and what it holds is there again.
 """
 
+import argparse
 import contextlib
 import json
 import shutil
@@ -98,7 +99,7 @@ class Store:
         return bool(self.ask("compare_and_set", key, expected=expected, value=value)["ok"])
 
     def increment(self, key: str) -> None:
-        """Read, add, and write if nobody else has written meanwhile; else again."""
+        """Read, add, and write if no other client has written meanwhile; else again."""
         while True:
             value = self.get(key)
             if self.compare_and_set(key, value, (value or 0) + 1):
@@ -121,7 +122,10 @@ def node_process(directory: str | Path) -> Iterator[tuple[subprocess.Popen[str],
         assert process.stdin
         assert process.stdout
         try:
-            yield process, process.stdout.readline().strip()
+            driver_directory = process.stdout.readline().strip()
+            if not driver_directory:
+                raise SystemExit(f"the node's process ended with status {process.wait()}; it printed why")
+            yield process, driver_directory
             process.stdin.close()
             process.wait()
         finally:
@@ -157,7 +161,7 @@ def run(directory: str | Path) -> None:
             visits = bob.get("visits")
         process.kill()
         process.wait()
-        # Shared memory of the killed driver, which nobody else removes.
+        # Shared memory of the killed driver, which no other process removes.
         shutil.rmtree(driver_directory)
         print(f"killed with {visits} visits")
 
@@ -170,14 +174,17 @@ def run(directory: str | Path) -> None:
 
 
 def main() -> None:
-    match sys.argv[1:]:
-        case ["--serve", directory]:
-            serve(directory)
-        case [directory]:
-            run(directory)
-        case _:
-            with tempfile.TemporaryDirectory() as made:
-                run(Path(made) / "store")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("directory", nargs="?", help="of the cluster's files; by default a temporary one")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)  # the node's process
+    arguments = parser.parse_args()
+    if arguments.serve:
+        serve(arguments.directory)
+    elif arguments.directory:
+        run(arguments.directory)
+    else:
+        with tempfile.TemporaryDirectory() as made:
+            run(Path(made) / "store")
 
 
 if __name__ == "__main__":

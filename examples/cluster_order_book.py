@@ -4,9 +4,9 @@ Prices are integers, in cents: sums of floating-point numbers may differ between
 for the cluster's files; run it twice on one, and the orders that rest are there again.
 """
 
+import argparse
 import bisect
 import struct
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -173,8 +173,11 @@ def run(directory: str | Path) -> None:
 
 
 def main() -> None:
-    if len(sys.argv) > 1:
-        run(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("directory", nargs="?", help="of the cluster's files; by default a temporary one")
+    directory = parser.parse_args().directory
+    if directory:
+        run(directory)
     else:
         with tempfile.TemporaryDirectory() as made:
             run(Path(made) / "book")

@@ -3,9 +3,9 @@
 Its argument is a directory for the cluster's files; run it twice on one, and the numbers go on.
 """
 
+import argparse
 import itertools
 import struct
-import sys
 import tempfile
 import threading
 from collections import deque
@@ -27,7 +27,7 @@ class Sequencer(ClusteredService):
     """Numbers messages from 1 on, tells each publisher its numbers, and publishes the messages in that order.
 
     The state is the last number and the newest messages. The stream is no state: a member publishes while it leads. One
-    that begins to lead publishes the newest again, since nobody knows what was read before; subscribers leave out the
+    that begins to lead publishes the newest again, as it cannot know what was read before; subscribers leave out the
     numbers that they have.
     """
 
@@ -138,8 +138,11 @@ def run(directory: str | Path) -> None:
 
 
 def main() -> None:
-    if len(sys.argv) > 1:
-        run(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("directory", nargs="?", help="of the cluster's files; by default a temporary one")
+    directory = parser.parse_args().directory
+    if directory:
+        run(directory)
     else:
         with tempfile.TemporaryDirectory() as made:
             run(Path(made) / "sequencer")

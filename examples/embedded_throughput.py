@@ -1,9 +1,6 @@
-"""Driver, publisher and subscriber in one process, the publisher on a thread of its own.
+"""Driver, publisher and subscriber in one process, the publisher on a thread of its own."""
 
-usage: python embedded_throughput.py [SECONDS]
-"""
-
-import sys
+import argparse
 import threading
 import time
 
@@ -14,7 +11,7 @@ STREAM_ID = 41
 MESSAGE = b"x" * 32
 
 
-def main(seconds: str = "3") -> None:
+def main(seconds: int) -> None:
     received = 0
 
     def on_message(payload: bytes, header: headrace.Header) -> None:
@@ -36,7 +33,7 @@ def main(seconds: str = "3") -> None:
 
         publisher = threading.Thread(target=publish)
         publisher.start()
-        for _ in range(int(seconds)):
+        for _ in range(seconds):
             begin, received = time.perf_counter(), 0
             while time.perf_counter() < begin + 1.0:
                 subscription.poll(on_message, 512)
@@ -46,4 +43,6 @@ def main(seconds: str = "3") -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("seconds", nargs="?", type=int, default=3)
+    main(**vars(parser.parse_args()))

@@ -3,6 +3,7 @@
 Each receiver gets packets of its own, to its own address: this needs no multicast on the network.
 """
 
+import argparse
 from contextlib import ExitStack
 
 import headrace
@@ -51,4 +52,5 @@ def send(publication: headrace.Publication, subscriptions: list[headrace.Subscri
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

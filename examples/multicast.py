@@ -4,6 +4,7 @@ Here all are on one machine, and the group is on the loopback interface. On a ne
 one to use: `interface=192.168.0.0/24`.
 """
 
+import argparse
 from contextlib import ExitStack
 
 import headrace
@@ -37,4 +38,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

@@ -1,5 +1,6 @@
 """A handler compiled by numba: messages are summed up with no interpreter in the loop. Starts its own driver."""
 
+import argparse
 from typing import Any
 
 import numba
@@ -42,4 +43,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

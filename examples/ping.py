@@ -1,9 +1,6 @@
-"""Measure round trips to `pong.py`, or to the Pong sample of Aeron.
+"""Measure round trips to `pong.py`, or to the Pong sample of Aeron."""
 
-usage: python ping.py [PING_CHANNEL] [PONG_CHANNEL] [COUNT]
-"""
-
-import sys
+import argparse
 import time
 
 from hdrh.histogram import HdrHistogram
@@ -16,7 +13,7 @@ PING_STREAM_ID = 1002
 PONG_STREAM_ID = 1003
 
 
-def main(ping_channel: str = PING_CHANNEL, pong_channel: str = PONG_CHANNEL, count: str = "10000") -> None:
+def main(ping_channel: str, pong_channel: str, count: int) -> None:
     durations_ns = []
 
     def on_pong(payload: bytes, header: headrace.Header) -> None:
@@ -30,7 +27,7 @@ def main(ping_channel: str = PING_CHANNEL, pong_channel: str = PONG_CHANNEL, cou
     ):
         pings.wait_until_connected(10.0)
         pongs.wait_until_connected(10.0)
-        for _ in range(int(count)):
+        for _ in range(count):
             pings.offer_blocking(time.perf_counter_ns().to_bytes(8, "little"), idle="yield")
             while not (fragments := pongs.poll(on_pong)):
                 idle.idle(fragments)
@@ -43,4 +40,8 @@ def main(ping_channel: str = PING_CHANNEL, pong_channel: str = PONG_CHANNEL, cou
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("ping_channel", nargs="?", default=PING_CHANNEL)
+    parser.add_argument("pong_channel", nargs="?", default=PONG_CHANNEL)
+    parser.add_argument("count", nargs="?", type=int, default=10000)
+    main(**vars(parser.parse_args()))

@@ -1,9 +1,6 @@
-"""Send every message of one stream back on another. Ends when its ping has gone.
+"""Send every message of one stream back on another. Ends when its ping has gone."""
 
-usage: python pong.py [PING_CHANNEL] [PONG_CHANNEL]
-"""
-
-import sys
+import argparse
 
 import headrace
 
@@ -13,7 +10,7 @@ PING_STREAM_ID = 1002
 PONG_STREAM_ID = 1003
 
 
-def main(ping_channel: str = PING_CHANNEL, pong_channel: str = PONG_CHANNEL) -> None:
+def main(ping_channel: str, pong_channel: str) -> None:
     idle = headrace.YieldingIdleStrategy()
     with (
         headrace.Client.connect() as client,
@@ -30,4 +27,7 @@ def main(ping_channel: str = PING_CHANNEL, pong_channel: str = PONG_CHANNEL) -> 
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("ping_channel", nargs="?", default=PING_CHANNEL)
+    parser.add_argument("pong_channel", nargs="?", default=PONG_CHANNEL)
+    main(**vars(parser.parse_args()))

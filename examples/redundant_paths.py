@@ -3,6 +3,7 @@
 One publisher dies on the way. The subscriber does not notice.
 """
 
+import argparse
 from contextlib import ExitStack
 
 import headrace
@@ -46,4 +47,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

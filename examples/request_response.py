@@ -1,5 +1,6 @@
 """A server and those that ask it: one answer for each request, many requests at once, errors. Starts its own driver."""
 
+import argparse
 import asyncio
 import threading
 
@@ -38,4 +39,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

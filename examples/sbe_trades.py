@@ -1,5 +1,6 @@
 """Messages described by an SBE schema: encoded one by one, decoded as columns of a batch. Starts its own driver."""
 
+import argparse
 from pathlib import Path
 
 import pyarrow as pa
@@ -55,4 +56,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

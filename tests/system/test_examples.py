@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from benches.processes import ROOT
 
+from tests.helpers import TIMEOUT_S
 from tests.ports import free_endpoint
 from tests.system.processes import driver_process, finish, start
 
@@ -48,6 +51,39 @@ def test_examples_that_need_nothing(name: str, promise: str) -> None:
         pytest.skip("numba is not installed: pip install '.[numba]'")
     arguments: list[str | Path] = [EXAMPLES / name, *(["1"] if name == "embedded_throughput.py" else [])]
     assert promise in finish(start(arguments))
+
+
+@pytest.mark.parametrize("name", sorted([*ALONE, *PAIRS]))
+def test_arguments_that_an_example_does_not_have_are_refused(name: str, tmp_path: Path) -> None:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, EXAMPLES / name, *arguments]
+        return subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
+
+    if name == "native_handler_numba.py" and importlib.util.find_spec("numba") is None:
+        pytest.skip("numba is not installed: pip install '.[numba]'")
+    shown = run("--help")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.stdout.startswith(f"usage: {name} [-h]")
+    refused = run("1", "2", "3", "4")
+    assert refused.returncode == 2
+    assert "unrecognized arguments: " in refused.stderr or "invalid int value: " in refused.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_whose_node_cannot_start_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "cluster_key_value.py", tmp_path / "file"],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "NotADirectoryError" in done.stderr
+    assert done.stderr.endswith("the node's process ended with status 1; it printed why\n")
 
 
 @pytest.mark.parametrize(
