@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gc
 import re
 import struct
@@ -591,3 +592,21 @@ def test_a_counter_in_the_place_of_a_recordings_is_not_gone_by(world: World) -> 
     other.value = 1 << 40
     assert other.counter_id == stream.counter_id
     assert (stream.position(client), stream.is_active(client)) == (0, False)
+
+
+def test_an_entry_that_names_an_older_snapshot_ends_the_start(member: Member, script: Script) -> None:
+    counters = member.context.counters
+    for change in (script.connect, lambda: None):
+        count = counters.snapshot_count.value
+        counters.toggle.value = Toggle.SNAPSHOT
+        member.until(lambda count=count: counters.snapshot_count.value > count, "a snapshot")  # type: ignore[misc]
+        change()
+    log = member.context.recording_log
+    older, newer = (entry for entry in log if entry.is_snapshot)
+    log.append_snapshot(dataclasses.replace(newer, recording_id=older.recording_id))
+    member.node.crash(keeps_writes=True)
+    member.node.start()
+    member.start()
+    member.until(lambda: member.module.has_terminated, "the end of the module")
+    words = f"log_position={older.log_position}, and its entry in the recording log log_position={newer.log_position}"
+    assert f"{words}; `headrace cluster invalidate-latest-snapshot" in str(member.module.failure)

@@ -240,6 +240,11 @@ def test_a_snapshot_gives_back_what_it_was_taken_of() -> None:
     [
         (SnapshotPoint(960, 2, ClusterTimeUnit.NANOS, 1), "incompatible time unit"),
         (SnapshotPoint(960, 2, ClusterTimeUnit.MILLIS, 2 << 16), "incompatible version"),
+        (SnapshotPoint(992, 2, ClusterTimeUnit.MILLIS, 1), "has log_position=960, and .* log_position=992"),
+        (
+            SnapshotPoint(960, 3, ClusterTimeUnit.MILLIS, 1),
+            "has leadership_term_id=2, .* leadership_term_id=3",
+        ),
     ],
 )
 def test_a_snapshot_of_another_kind_is_refused(point: SnapshotPoint, words: str) -> None:

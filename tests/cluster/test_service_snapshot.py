@@ -70,8 +70,8 @@ SESSION = encode(
 BEGIN, END = marker(SnapshotMark.BEGIN), marker(SnapshotMark.END)
 
 
-def recovering(rig: Rig, recording_id: int) -> ScriptedModule:
-    return rig.module(term_id=TERM, position=640, timestamp=99, recordings=(recording_id,))
+def recovering(rig: Rig, recording_id: int, position: int = 640) -> ScriptedModule:
+    return rig.module(term_id=TERM, position=position, timestamp=99, recordings=(recording_id,))
 
 
 def test_a_snapshot_is_recorded_and_acknowledged_and_the_service_starts_from_it(rig: Rig) -> None:
@@ -150,7 +150,7 @@ def test_a_generator_is_asked_for_messages_as_they_are_recorded(rig: Rig) -> Non
     module.client.close()
     rig.until(lambda: container.is_closed)
     again = Recorder()
-    module = recovering(rig, ack.relevant_id)
+    module = recovering(rig, ack.relevant_id, ack.log_position)
     rig.container(again)
     assert module.acked().relevant_id > 0
     assert [int.from_bytes(one[:4], "little") for one in again.state] == list(range(3000))
@@ -225,10 +225,28 @@ def test_a_snapshot_that_fails_is_told_and_the_service_goes_on(rig: Rig, given: 
             [marker(SnapshotMark.BEGIN, app_version=2 << 16), END],
             "the snapshot has 2.0.0, and the service 0.0.1",
         ),
+        ([marker(SnapshotMark.BEGIN, log_position=608), END], "log_position=608, and its entry"),
+        ([BEGIN, marker(SnapshotMark.END, log_position=672)], "has log_position=672"),
+        (
+            [marker(SnapshotMark.BEGIN, leadership_term_id=TERM - 1), END],
+            f"recording log leadership_term_id={TERM}",
+        ),
         ([BEGIN, b"nonsense of another schema", END], "the snapshot is damaged: schema_id="),
         ([BEGIN, SESSION[:10], END], "the snapshot is damaged"),
     ],
-    ids=["cut", "no-begin", "end-alone", "two-begins", "type", "version", "schema", "short"],
+    ids=[
+        "cut",
+        "no-begin",
+        "end-alone",
+        "two-begins",
+        "type",
+        "version",
+        "older",
+        "end-of-another",
+        "term",
+        "schema",
+        "short",
+    ],
 )
 def test_a_snapshot_that_is_damaged_ends_the_start(rig: Rig, messages: list[bytes], text: str) -> None:
     service = Recorder()
@@ -238,6 +256,7 @@ def test_a_snapshot_that_is_damaged_ends_the_start(rig: Rig, messages: list[byte
     assert (ack.log_position, ack.relevant_id) == (640, -1)
     rig.until(lambda: container.failure is not None)
     assert text in str(container.failure)
+    assert "headrace cluster invalidate-latest-snapshot" in str(container.failure)
     assert service.calls == []
 
 

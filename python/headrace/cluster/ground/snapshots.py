@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from headrace.client import Client
     from headrace.cluster.ground.node_archive import NodeArchive, RecordedStream
 
-__all__ = ["SnapshotPoint", "recorded"]
+__all__ = ["OTHER_SNAPSHOT", "SnapshotPoint", "check_place", "recorded"]
+
+OTHER_SNAPSHOT = (
+    "`headrace cluster invalidate-latest-snapshot DIRECTORY` has the next start go on from the one before it"
+)
+"""What to do about a snapshot that cannot be loaded."""
 
 _OFFERS_A_TURN = 100
 
@@ -44,6 +49,28 @@ class SnapshotPoint:
                 app_version=self.app_version,
             )
         )
+
+
+def check_place(marker: SnapshotMarker, log_position: int, leadership_term_id: int) -> None:
+    """Look whether a part of a snapshot is of the place in the log that the recording log has for it.
+
+    Args:
+        marker: Begin or end of the part.
+        log_position: Of the entry in the recording log.
+        leadership_term_id: Of that entry.
+
+    Raises:
+        ClusterError: It is of another place: loaded, it would be an older or a newer state.
+    """
+    for name, found, expected in (
+        ("log_position", marker.log_position, log_position),
+        ("leadership_term_id", marker.leadership_term_id, leadership_term_id),
+    ):
+        if found != expected:
+            raise ClusterError(
+                f"the snapshot is another one than the recording log says: it has {name}={found}, and its entry in the "
+                f"recording log {name}={expected}"
+            )
 
 
 def recorded(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from headrace.cluster.errors import ClusterError
-from headrace.cluster.ground.snapshots import SnapshotPoint
+from headrace.cluster.ground.snapshots import SnapshotPoint, check_place
 from headrace.cluster.member.pending_messages import PendingMessages, service_id_of
 from headrace.cluster.member.sessions import Sessions
 from headrace.cluster.member.timers import Timers
@@ -128,6 +128,7 @@ def check_marker(marker: SnapshotMarker, point: SnapshotPoint, type_id: int, who
     """
     if marker.type_id != type_id:
         raise ClusterError(f"the snapshot {whose} has type_id={marker.type_id}, where {type_id} is expected")
+    check_place(marker, point.log_position, point.leadership_term_id)
     if marker.app_version >> 16 != point.app_version >> 16:
         raise ClusterError(f"incompatible version: {point.app_version} snapshot={marker.app_version}")
     if marker.time_unit is not point.time_unit:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headrace._exceptions import ArchiveError
 from headrace.archive.client import requests
-from headrace.cluster.errors import ClusterError, ClusterFileError
+from headrace.cluster.errors import ClusterError, ClusterFileError, ClusterTerminalError
 from headrace.cluster.ground.courses import Course
-from headrace.cluster.ground.snapshots import SnapshotPoint, recorded
+from headrace.cluster.ground.snapshots import OTHER_SNAPSHOT, SnapshotPoint, recorded
 from headrace.cluster.log.entries import Entry, EntryType
 from headrace.cluster.log.recovery import recovery_plan
 from headrace.cluster.member.snapshot import SnapshotLoader, snapshot_messages
@@ -138,8 +139,20 @@ class Snapshotting:
         """Goes on once the module's part of a snapshot is loaded.
 
         Raises:
-            ClusterError: It is damaged, or of another version or unit of time.
+            ClusterError: It is damaged, of another place in the log, version or unit of time, or not in the archive.
         """
+        try:
+            yield from self._loaded(entry)
+        except ClusterTerminalError:
+            # The archive is gone, which says nothing of the snapshot.
+            raise
+        except (ClusterError, ArchiveError) as wrong:
+            raise ClusterError(
+                f"the snapshot of the consensus module at log_position={entry.log_position} cannot be loaded: {wrong}; "
+                f"{OTHER_SNAPSHOT}"
+            ) from wrong
+
+    def _loaded(self, entry: Entry) -> Course[None]:
         context, config = self._context, self._context.config
         applied = context.applied
         context.leadership_term_id = entry.leadership_term_id

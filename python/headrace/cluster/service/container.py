@@ -24,7 +24,7 @@ from headrace.cluster.ground.counters import ClusterCounter, find, recovery_stat
 from headrace.cluster.ground.courses import Course, Running, until
 from headrace.cluster.ground.log import AgentLog, open_log
 from headrace.cluster.ground.marks import mark_fields
-from headrace.cluster.ground.snapshots import SnapshotPoint
+from headrace.cluster.ground.snapshots import OTHER_SNAPSHOT, SnapshotPoint
 from headrace.cluster.mark_file import ClusterComponentType, ClusterMarkFile, service_mark_name
 from headrace.cluster.protocol.codes import Role
 from headrace.cluster.protocol.control import JoinLog, RequestServiceAck, ServiceTerminationPosition
@@ -333,9 +333,10 @@ class ServiceContainer(Agent):
             if client.is_closed:
                 raise
             yield from self._acked(position, NULL_VALUE)
+            advice = "" if term_id == NULL_VALUE else f"; if that is the snapshot's fault, {OTHER_SNAPSHOT}"
             raise ContainerError(
                 f"service_id={self.config.service_id} of cluster_id={cluster_id} cannot start at "
-                f"log_position={position}: {failure!r}"
+                f"log_position={position}: {failure!r}{advice}"
             ) from failure
         self._has_started = True
         yield from self._acked(position, client.client_id)
@@ -356,7 +357,9 @@ class ServiceContainer(Agent):
                 f"service_id={config.service_id}: the snapshot has parts of {len(recordings)} services only"
             )
         with self._archive as archive:
-            snapshot = yield from loaded(archive, config, recordings[config.service_id])
+            snapshot = yield from loaded(
+                archive, config, recordings[config.service_id], self._state.position, self._state.term_id
+            )
         for one in snapshot.sessions:
             self._sessions[one.cluster_session_id] = ClientSession(
                 self._state,

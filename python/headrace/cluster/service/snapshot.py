@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.archive.client import requests
 from headrace.cluster.errors import ClusterError
 from headrace.cluster.ground.courses import Course
-from headrace.cluster.ground.snapshots import recorded
+from headrace.cluster.ground.snapshots import check_place, recorded
 from headrace.cluster.protocol.codes import ClusterTimeUnit, SnapshotMark
 from headrace.cluster.protocol.messages import MessageError, decode, encode
 from headrace.cluster.protocol.snapshots import ClientSession as StoredSession
@@ -43,6 +43,8 @@ class LoadedSnapshot:
         is_whole: Whether the container's part has ended.
     """
 
+    log_position: int
+    leadership_term_id: int
     sessions: list[StoredSession] = field(default_factory=list)
     messages: list[bytes] = field(default_factory=list)
     time_unit: ClusterTimeUnit | None = None
@@ -52,7 +54,7 @@ class LoadedSnapshot:
         """The next message.
 
         Raises:
-            ClusterError: It does not belong there, or the snapshot is of another version.
+            ClusterError: It does not belong there, or the snapshot is of another place in the log or version.
         """
         if self.is_whole:
             self.messages.append(data)
@@ -73,6 +75,7 @@ class LoadedSnapshot:
             raise ClusterError(
                 f"the snapshot has type_id={marker.type_id}, where {_TYPE_ID} is expected: it is none of a service"
             )
+        check_place(marker, self.log_position, self.leadership_term_id)
         if marker.mark is SnapshotMark.BEGIN:
             if self.time_unit is not None:
                 raise ClusterError("the snapshot is damaged: it has two beginnings")
@@ -97,13 +100,26 @@ def check_app_version(found: int, own: int, whose: str) -> None:
         )
 
 
-def loaded(archive: NodeArchive, config: ContainerConfig, recording_id: int) -> Course[LoadedSnapshot]:
+def loaded(
+    archive: NodeArchive,
+    config: ContainerConfig,
+    recording_id: int,
+    log_position: int,
+    leadership_term_id: int,
+) -> Course[LoadedSnapshot]:
     """A snapshot, read whole.
 
+    Args:
+        archive: What has it.
+        config: How it is replayed, and which version of the application the service is.
+        recording_id: Which recording it is.
+        log_position: Where in the log it must be of.
+        leadership_term_id: Which term it must be of.
+
     Raises:
-        HeadraceError: The archive does not give it, or it is damaged, or of another version.
+        HeadraceError: The archive does not give it, or it is damaged, or of another place in the log or version.
     """
-    snapshot = LoadedSnapshot()
+    snapshot = LoadedSnapshot(log_position, leadership_term_id)
     yield from archive.connected()
     length = yield from archive.asked(requests.stop_position(recording_id))
     replay = yield from archive.replayed(recording_id, config.replay_channel, config.replay_stream_id)
