@@ -294,6 +294,22 @@ def test_a_client_of_another_version_is_refused(member: Member, script: Script) 
     )
 
 
+def test_a_client_is_told_of_its_session_once_that_is_agreed_upon(member: Member, script: Script) -> None:
+    """Else another client may get its id after a crash."""
+    seen: set[bool] = set()
+
+    def is_answered() -> bool:
+        for session in member.context.applied.sessions:
+            is_committed = member.context.commit_position >= session.opened_log_position
+            seen.add(is_committed)
+            assert is_committed or session.is_open_event_pending
+        return bool(script.poll())
+
+    script.send(script.request())
+    member.until(is_answered, "an answer")
+    assert seen == {False, True}
+
+
 def test_a_client_whose_name_no_label_can_have_is_served(member: Member, script: Script) -> None:
     assert script.connect(client_info="a\tname\x00").code is EventCode.OK
     assert member.module.error_count == 0

@@ -398,12 +398,12 @@ fn a_warning_is_on_standard_output_and_in_the_error_log() {
     let directory = parent.path().join("d");
     let mut command = headraced(&directory);
     command
-        .env("AERON_FALLBACK_LOGGER", "no_op")
+        .env("AERON_USE_WINDOWS_HIGH_RES_TIMER", "true")
         .env("AERON_DRIVER_TERMINATION_VALIDATOR", "allow");
     let driver = Driver::start(command, &directory);
     let file = driver.cnc();
     let errors = error_log::read(&file.error_log(), 0);
-    let warning = "aeron.fallback.logger=no_op has no effect: ";
+    let warning = "aeron.use.windows.high.res.timer=true has no effect: ";
     assert!(
         errors[0].text.starts_with(&format!("WARN - {warning}")),
         "{errors:?}"

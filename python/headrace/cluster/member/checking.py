@@ -55,6 +55,9 @@ class Checking:
             return self._closed(session, writer)
         term_id = context.leadership_term_id
         if session.is_open_event_pending:
+            # Not before: after a crash another client may be given the id of a session that is not in the log.
+            if context.commit_position < session.opened_log_position:
+                return 0
             session.is_open_event_pending = not self._egress.event(session, term_id, EventCode.OK)
         elif session.is_new_leader_event_pending:
             endpoints = ingress_endpoints(context.config.all_members)

@@ -162,7 +162,7 @@ class Connecting:
             session.event_code = EventCode.AUTHENTICATION_REJECTED
 
     def _opened(self, session: Session, writer: LogWriter) -> bool:
-        """Put the session into the log, and tell the client at once."""
+        """Put the session into the log; the client is told once that is agreed upon."""
         context = self._context
         position = writer.session_open(session, context.now)
         if position is None:
@@ -174,9 +174,7 @@ class Connecting:
             if session.counter is not None:
                 session.requested_counter = None
                 session.counter.value = session.session_id
-        session.is_open_event_pending = not self._egress.event(
-            session, context.leadership_term_id, EventCode.OK
-        )
+        session.is_open_event_pending = True
         return True
 
     @staticmethod
