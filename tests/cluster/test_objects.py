@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 import random
+from collections import defaultdict
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any, ClassVar
 
 import pytest
@@ -185,6 +188,65 @@ def test_a_dict_that_was_restored_has_the_order_that_it_had() -> None:
     desk.service.object.pages.update({3: "c", 1: "a", 2: "b"})
     next_desk.service.on_start(next_desk, desk.service.on_take_snapshot())  # type: ignore[arg-type]
     assert list(next_desk.service.object.pages) == [3, 1, 2]
+
+
+class Shelf:
+    counts: dict[str, int]
+    anything: Any = None
+    weight: float = 0
+    number: int = 0
+    first: list[int]
+    second: list[int]
+
+    def __init__(self) -> None:
+        self.counts, self.first, self.second = {}, [], []
+
+    @command
+    def get(self) -> int:
+        return self.number
+
+
+class Colour(IntEnum):
+    RED = 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("counts", defaultdict(int, a=1), "which a snapshot makes .* use a plain dict, with get"),
+        ("anything", {"k": [(1, 2)]}, r"has \(1, 2\) \(tuple\), .* \[1, 2\] \(list\): use a list"),
+        ("weight", 2**60 + 1, "annotate it as int"),
+        ("number", Colour.RED, r"\(Colour\), which a snapshot makes 1 \(int\)"),
+        ("number", 2**70, "cannot be stored: .*; integers go from .*: keep larger ones as text"),
+        ("number", "seven", "cannot be stored: Expected `int`, got `str`"),
+        ("anything", object(), "cannot be stored"),
+        ("anything", Order("tea", 1), r"\(Order\), which a snapshot makes .* \(dict\)"),
+    ],
+)
+def test_a_value_that_a_snapshot_would_change_is_refused_by_name(name: str, value: Any, words: str) -> None:
+    desk = Desk(Shelf())
+    setattr(desk.service.object, name, value)
+    with pytest.raises(headrace.ConfigError, match=f"^Shelf.{name}: .*{words}"):
+        desk.service.on_take_snapshot()
+    with pytest.raises(headrace.ConfigError, match=f"^Shelf.{name}: .*{words}"):
+        ObjectService(desk.service.object)
+    # A command that brings a value back that can be stored is all that it takes.
+    setattr(desk.service.object, name, getattr(Shelf(), name))
+    assert list(desk.service.on_take_snapshot())
+
+
+def test_who_took_a_snapshot_and_who_starts_with_it_go_on_with_one_state() -> None:
+    desk, next_desk = Desk(Shelf()), Desk(Shelf())
+    before = desk.service.object
+    before.first = before.second = [1]
+    before.anything = [math.nan, {"b": 1, "a": [None]}]
+    next_desk.service.on_start(next_desk, desk.service.on_take_snapshot())  # type: ignore[arg-type]
+    after = next_desk.service.object
+    for one in (before, after):
+        one.first.append(2)
+    assert (before.first, before.second) == (after.first, after.second) == ([1, 2], [1])
+    assert repr(before.weight) == repr(after.weight) == "0.0"
+    assert repr(before.anything) == repr(after.anything)
 
 
 def test_a_client_that_was_forgotten_is_told_so_and_nothing_is_carried_out() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
+import itertools
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -166,13 +168,20 @@ class StateLayout:
             (name, hint, msgspec.UNSET) for name, hint in self._hints.items()
         ]
         self._decoder = msgspec.msgpack.Decoder(msgspec.defstruct(kind.__name__, fields, kw_only=True))
+        self._decoders = {name: msgspec.msgpack.Decoder(hint) for name, hint in self._hints.items()}
 
     def check(self, instance: object) -> None:
-        """Look whether the state of an object is annotated as a whole.
+        """Look whether the state of an object is annotated as a whole, and can be stored as far as it has values.
 
         Raises:
-            ConfigError: An attribute is not, and would be lost.
+            ConfigError: An attribute is not annotated, and would be lost, or its value would be another one.
         """
+        self._check_annotated(instance)
+        for name in self._hints:
+            if hasattr(instance, name):
+                self._packed(instance, name)
+
+    def _check_annotated(self, instance: object) -> None:
         for name in getattr(instance, "__dict__", ()):
             if name not in self._hints:
                 rule = "must be annotated in its class: what is not is in no snapshot; ClassVar is for what is no state"
@@ -180,9 +189,30 @@ class StateLayout:
                 raise ConfigError(f"{where}: {rule}", name, where, rule)
 
     def stored(self, instance: object) -> bytes:
-        """The state of an object."""
-        self.check(instance)
-        return encoded({name: getattr(instance, name) for name in self._hints})
+        """The state of an object, which :meth:`restore` makes of it again.
+
+        Raises:
+            ConfigError: An attribute is not annotated, or its value cannot be stored, or would be another one.
+            AttributeError: An attribute has no value.
+        """
+        self._check_annotated(instance)
+        return encoded({name: msgspec.Raw(self._packed(instance, name)) for name in self._hints})
+
+    def _packed(self, instance: object, name: str) -> bytes:
+        """An attribute; what does not come back as it is would be another state for who starts with the snapshot."""
+        value = getattr(instance, name)
+        where = f"{type(instance).__qualname__}.{name}"
+        try:
+            packed = encoded(value)
+            change = _change(value, self._decoders[name].decode(packed))
+        except _WRONG as wrong:
+            rule = f"cannot be stored: {wrong}"
+            if isinstance(wrong, OverflowError):
+                rule += "; integers go from -2**63 to 2**64 - 1: keep larger ones as text"
+            raise ConfigError(f"{where}: {rule}", name, type(value).__name__, rule) from None
+        if change is not None:
+            raise ConfigError(f"{where}: {change}", name, type(value).__name__, change)
+        return packed
 
     def restore(self, instance: object, state: bytes) -> None:
         """Give an object a state. An attribute that the state lacks keeps the value of the constructor.
@@ -208,3 +238,44 @@ class StateLayout:
                     f"the snapshot lacks the attribute {kind}.{name}: it was taken before the class had it; give it a "
                     "value in the constructor or in the class"
                 )
+
+
+def _change(before: Any, after: Any) -> str | None:
+    """What a value has lost once it was stored and read; ``None`` if nothing.
+
+    A whole number where a fraction is annotated may come back as one: it is the same number.
+    """
+    if type(before) is not type(after):
+        if {type(before), type(after)} == {int, float} and before == after:
+            return None
+        return _other(before, after)
+    pairs: Iterable[tuple[Any, Any]]
+    if isinstance(before, dict):
+        pairs = itertools.zip_longest(itertools.chain(*before.items()), itertools.chain(*after.items()))
+    elif isinstance(before, (list, tuple)):
+        pairs = itertools.zip_longest(before, after)
+    elif dataclasses.is_dataclass(before) or isinstance(before, msgspec.Struct):
+        fields = (
+            before.__struct_fields__
+            if isinstance(before, msgspec.Struct)
+            else [field.name for field in dataclasses.fields(before)]
+        )
+        pairs = ((getattr(before, name, None), getattr(after, name, None)) for name in fields)
+    else:
+        # What is not a number is not equal to itself.
+        is_same = before == after or (before != before and after != after)
+        return None if is_same else _other(before, after)
+    return next((change for one, other in pairs if (change := _change(one, other)) is not None), None)
+
+
+def _other(before: Any, after: Any) -> str:
+    kind, other = type(before).__name__, type(after).__name__
+    if isinstance(before, dict):
+        instead = "use a plain dict, with get() or setdefault()"
+    elif isinstance(before, tuple):
+        instead = "use a list, or annotate it as a tuple"
+    elif isinstance(before, int) and isinstance(after, float):
+        instead = "annotate it as int"
+    else:
+        instead = "annotate it with its own type, or keep a value of the type that it becomes"
+    return f"has {before!r:.60} ({kind}), which a snapshot makes {after!r:.60} ({other}): {instead}"
