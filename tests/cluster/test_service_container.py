@@ -182,6 +182,35 @@ def test_a_service_schedules_closes_and_sends_to_itself(rig: Rig) -> None:
     assert rig.errors == []
 
 
+def test_no_request_is_refused_and_all_come_in_order_before_the_log_is_read_on(rig: Rig) -> None:
+    count = 3000
+
+    class Asking(Recorder):
+        def on_timer_event(self, correlation_id: int, timestamp: int) -> None:
+            super().on_timer_event(correlation_id, timestamp)
+            cluster = self.cluster
+            assert cluster is not None
+            if correlation_id == 9:
+                assert all(cluster.schedule_timer(number, 100) for number in range(count))
+                assert cluster.offer([b"to ", b"self"]) > 0
+
+    service = Asking()
+    module, _ = rig.started(service)
+    module.term()
+    module.timer(9, 50)
+    rig.until(lambda: "on_timer_event" in service.names())
+    position = module.timer(10, 51)
+    module.ask_ack(position)
+    rig.world.run_for(0.1)
+    assert service.names().count("on_timer_event") == 1
+    for number in range(count):
+        assert module.next(ScheduleTimer) == ScheduleTimer(correlation_id=number, deadline=100)
+    assert module.next(tuple) == (0, b"to self")
+    assert module.acked().log_position == position
+    assert service.names().count("on_timer_event") == 2
+    assert rig.errors == []
+
+
 def test_callbacks_that_are_no_entries_may_not_send(rig: Rig) -> None:
     class Sending(Recorder):
         def on_role_change(self, role: Role) -> None:

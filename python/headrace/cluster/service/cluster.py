@@ -89,7 +89,7 @@ class Cluster:
         """Have a session closed. ``on_session_close`` follows, with ``CloseReason.SERVICE_ACTION``.
 
         Returns:
-            False when the consensus module does not take the request now: try again.
+            True: the request waits until the consensus module has room for it.
 
         Raises:
             ClusterError: No session has this id, or the handler may not send.
@@ -108,7 +108,7 @@ class Cluster:
             deadline: In :attr:`time_unit`.
 
         Returns:
-            False when the consensus module does not take the request now: try again.
+            True: the request waits until the consensus module has room for it.
 
         Raises:
             ClusterError: Of the two, one is not a timer's; the handler may not send; or the consensus module is gone.
@@ -117,19 +117,21 @@ class Cluster:
         for name, value in (("correlation_id", correlation_id), ("deadline", deadline)):
             if value == _NO_TIMER:
                 raise ClusterError(f"{name}={value}: must be below 2**63 - 1, which stands for no timer")
-        return self._control.schedule_timer(correlation_id, deadline)
+        self._control.schedule_timer(correlation_id, deadline)
+        return True
 
     def cancel_timer(self, correlation_id: int) -> bool:
         """Forget a timer; one that is not scheduled is well.
 
         Returns:
-            False when the consensus module does not take the request now: try again.
+            True: the request waits until the consensus module has room for it.
 
         Raises:
             ClusterError: The handler may not send, or the consensus module is gone.
         """
         self._state.check_may_send()
-        return self._control.cancel_timer(correlation_id)
+        self._control.cancel_timer(correlation_id)
+        return True
 
     def offer(self, message: Any) -> int | OfferResult:
         """Send a message to the cluster itself, which reads it from the log as any message, with no session.
@@ -138,10 +140,10 @@ class Cluster:
             message: A bytes-like object, or a tuple or list of them sent as one message.
 
         Returns:
-            A number above zero when the consensus module took it; or why it did not.
+            A number above zero: the message waits until the consensus module has room for it.
 
         Raises:
-            ClusterError: The handler may not send.
+            ClusterError: The handler may not send, or the consensus module is gone.
             ConfigError: The message is too long for the control stream.
         """
         self._state.check_may_send()

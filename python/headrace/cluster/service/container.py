@@ -290,7 +290,11 @@ class ServiceContainer(Agent):
             self._running.begin(self._joining(join))
 
     def _read_log(self) -> int:
-        """Entries up to the commit position."""
+        """Entries up to the commit position; none while requests of earlier ones wait for the control stream."""
+        if self._control.holds_requests:
+            sent_count = self._control.send_held()
+            if self._control.holds_requests:
+                return sent_count
         assert self._client is not None, "open until closed"
         assert self._commit is not None, "found before a log is joined"
         commit_position = self._client.counters.value(self._commit.counter_id)
@@ -443,6 +447,7 @@ class ServiceContainer(Agent):
     def _end(self, termination: ServiceTerminationPosition) -> None:
         """Begin to end; a course that runs is given up."""
         self._is_ending = True
+        self._control.forget_held()
         self._running.close()
         self._running.begin(self._ending(termination))
 

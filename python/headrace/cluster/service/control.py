@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from headrace._exceptions import ConfigError
 from headrace._results import OfferResult
 from headrace.cluster.errors import ClusterError
 from headrace.cluster.protocol.control import (
@@ -26,12 +28,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Control"]
 
-_ATTEMPTS = 3
+_PASSING = (OfferResult.BACK_PRESSURED, OfferResult.ADMIN_ACTION)
 _FOR_SERVICES = (JoinLog, RequestServiceAck, ServiceTerminationPosition)
 
 
 class Control:
     """Sends requests to the consensus module, and takes what it asks of services.
+
+    A request is never refused because the stream is full: it is held, and sent before all that follows. What a handler
+    sees then does not depend on speed, so it is the same when the log is replayed.
 
     Args:
         client: The container's client.
@@ -45,6 +50,7 @@ class Control:
         self._taken: list[JoinLog | RequestServiceAck | ServiceTerminationPosition] = []
         self.subscription = client.add_subscription(config.control_channel, config.service_stream_id)
         self._publication = client.add_publication(config.control_channel, config.consensus_module_stream_id)
+        self._held: deque[bytes] = deque()
 
     def poll(self) -> JoinLog | RequestServiceAck | ServiceTerminationPosition | None:
         """What the consensus module asks next."""
@@ -61,12 +67,32 @@ class Control:
         if isinstance(message, _FOR_SERVICES):
             self._taken.append(message)
 
+    def send_held(self) -> int:
+        """Send what is held, as far as the stream takes it; gives how much that was."""
+        count, held = 0, self._held
+        while held and self._publication.offer(held[0]) > 0:
+            held.popleft()
+            count += 1
+        return count
+
+    @property
+    def holds_requests(self) -> bool:
+        """Whether requests wait for the stream."""
+        return bool(self._held)
+
+    def forget_held(self) -> None:
+        """Give up what is held, at the end: a replay of the log has the service ask again."""
+        self._held.clear()
+
     def ack(self, log_position: int, timestamp: int, ack_id: int, relevant_id: int) -> bool:
-        """Acknowledge a position; false when the stream does not take it now.
+        """Acknowledge a position, after all requests; false when the stream does not take it now.
 
         Raises:
             ClusterError: The stream is closed.
         """
+        self.send_held()
+        if self._held:
+            return False
         message = ServiceAck(
             log_position=log_position,
             timestamp=timestamp,
@@ -81,31 +107,47 @@ class Control:
             _check_passing(result)
         return False
 
-    def close_session(self, session_id: int) -> bool:
-        """Ask for the end of a session; false when the stream does not take it now."""
-        return self._sent(CloseSession(cluster_session_id=session_id))
+    def close_session(self, session_id: int) -> None:
+        """Ask for the end of a session."""
+        self._request(encode(CloseSession(cluster_session_id=session_id)))
 
-    def schedule_timer(self, correlation_id: int, deadline: int) -> bool:
-        """Ask for a timer; false when the stream does not take it now."""
-        return self._sent(ScheduleTimer(correlation_id=correlation_id, deadline=deadline))
+    def schedule_timer(self, correlation_id: int, deadline: int) -> None:
+        """Ask for a timer."""
+        self._request(encode(ScheduleTimer(correlation_id=correlation_id, deadline=deadline)))
 
-    def cancel_timer(self, correlation_id: int) -> bool:
-        """Ask for the end of a timer; false when the stream does not take it now."""
-        return self._sent(CancelTimer(correlation_id=correlation_id))
+    def cancel_timer(self, correlation_id: int) -> None:
+        """Ask for the end of a timer."""
+        self._request(encode(CancelTimer(correlation_id=correlation_id)))
 
-    def offer(self, leadership_term_id: int, timestamp: int, message: Any) -> int | OfferResult:
-        """Send a message to the cluster itself."""
+    def offer(self, leadership_term_id: int, timestamp: int, message: Any) -> int:
+        """Send a message to the cluster itself.
+
+        Raises:
+            ConfigError: It is too long for the stream.
+            ClusterError: The consensus module is gone.
+        """
         header = pack_header(leadership_term_id, self._service_id, timestamp)
-        return self._publication.offer(with_header(header, message))
+        whole = with_header(header, message)
+        if type(whole) is not bytes:
+            # Held messages are not to change with the buffers they came in.
+            whole = b"".join(whole)
+        longest = self._publication.max_message_length
+        if len(whole) > longest:
+            raise ConfigError(
+                f"message of length={len(whole) - len(header)}: must be at most {longest - len(header)}, which the "
+                "control stream takes; send less, or set a greater term-length in control_channel"
+            )
+        return self._request(whole)
 
-    def _sent(self, message: object) -> bool:
-        data = encode(message)
-        for _ in range(_ATTEMPTS):
+    def _request(self, data: bytes) -> int:
+        """Send or hold; gives a number above zero."""
+        if not self._held:
             result = self._publication.offer(data)
             if result > 0:
-                return True
-        _check_passing(result)
-        return False
+                return int(result)
+            _check_passing(result)
+        self._held.append(data)
+        return 1
 
     def close(self) -> None:
         """Leave both streams."""
@@ -120,7 +162,7 @@ def _check_passing(result: int) -> None:
     Raises:
         ClusterError: It cannot.
     """
-    if result not in (OfferResult.BACK_PRESSURED, OfferResult.ADMIN_ACTION):
+    if result not in _PASSING:
         raise ClusterError(
             f"the consensus module cannot be reached: {OfferResult(result).name}; it has ended, or is about to"
         )

@@ -71,15 +71,16 @@ class ClientSession(SessionSender):
         """Have the session closed. ``on_session_close`` follows, with ``CloseReason.SERVICE_ACTION``.
 
         Returns:
-            False when the consensus module does not take the request now: try again.
+            True: the request waits until the consensus module has room for it.
 
         Raises:
             ClusterError: The handler may not send, or the consensus module is gone.
         """
         self._state.check_may_send()
         if not self.is_closing:
-            self.is_closing = self._control.close_session(self.id)
-        return self.is_closing
+            self._control.close_session(self.id)
+            self.is_closing = True
+        return True
 
     def _disconnect(self) -> None:
         publication, self.publication = self.publication, None
