@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import gc
+import logging
 import re
 import struct
 import weakref
@@ -626,3 +627,22 @@ def test_an_entry_that_names_an_older_snapshot_ends_the_start(member: Member, sc
     member.until(lambda: member.module.has_terminated, "the end of the module")
     words = f"log_position={older.log_position}, and its entry in the recording log log_position={newer.log_position}"
     assert f"{words}; `headrace cluster invalidate-latest-snapshot" in str(member.module.failure)
+
+
+def test_a_recording_log_that_was_cut_brings_no_error_for_a_snapshot_that_cannot_be_noted(
+    member: Member, script: Script, caplog: pytest.LogCaptureFixture
+) -> None:
+    member.restart(keeps_writes=True)
+    counters = member.context.counters
+    counters.toggle.value = Toggle.SNAPSHOT
+    member.until(lambda: counters.snapshot_count.value == 1, "a snapshot")
+    first = next(iter(member.context.recording_log))
+    member.node.crash(keeps_writes=True)
+    with contextlib.closing(member.node.disk("cluster").open(RECORDING_LOG_NAME)) as file:
+        file.set_length(first.length)
+    member.node.start()
+    with caplog.at_level(logging.INFO):
+        member.start()
+        member.await_leader()
+    assert "is not noted: the recording log has no leadership term 1" in caplog.text
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
