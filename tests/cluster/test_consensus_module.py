@@ -18,7 +18,7 @@ import pytest
 from headrace import ConfigError, DriverTimeoutError, HeadraceError
 from headrace.archive.client import requests
 from headrace.client import Client
-from headrace.cluster.errors import ClusterError, ClusterFileError
+from headrace.cluster.errors import ClusterError, ClusterFileError, ClusterTerminalError
 from headrace.cluster.ground.node_archive import RECORDING_POSITION, RecordedStream
 from headrace.cluster.log.recording_log import RECORDING_LOG_NAME
 from headrace.cluster.mark_file import MARK_NAME, read_mark_fields
@@ -646,3 +646,24 @@ def test_a_recording_log_that_was_cut_brings_no_error_for_a_snapshot_that_cannot
         member.await_leader()
     assert "is not noted: the recording log has no leadership term 1" in caplog.text
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+# In the length, the offset and the schema of the second entry of the log.
+@pytest.mark.parametrize("offset", [97, 104, 96 + 36])
+def test_a_damaged_log_ends_the_start_and_says_so(member: Member, script: Script, offset: int) -> None:
+    script.connect()
+    script.message(bytes(100))
+    member.until(lambda: member.module.commit_position > 96 + 160, "the message in the log")
+    member.module.close()
+    member.archive.close()
+    member.node.crash(keeps_writes=True)
+    disk = member.node.disk("archive")
+    (name,) = [name for name in disk.names() if name.startswith("0-")]
+    with contextlib.closing(disk.open(name)) as file:
+        file.write(offset, bytes([file.read(offset, 1)[0] ^ 1]))
+    member.node.start()
+    member.start()
+    member.until(lambda: member.module.failure, "the end of the module")
+    assert isinstance(member.module.failure, ClusterTerminalError)
+    assert "the log is damaged after position" in str(member.module.failure)
+    assert "restore the archive's directory and the cluster's from one copy" in str(member.module.failure)

@@ -218,6 +218,10 @@ def with_type(kind: int) -> Callable[[bytearray], None]:
         (lambda data: data.__setitem__(slice(0, 8), b"\xff" * 8), "recording_id=-1"),
         (lambda data: data.__setitem__(slice(0, 64), bytes(64)), "record 0 at offset=0 is empty, and others"),
         (lambda data: data.__setitem__(slice(0, 8), b"\1" + bytes(7)), "all terms are one recording"),
+        (
+            lambda data: data.__setitem__(slice(64 + 24, 64 + 32), b"\xfe" + b"\xff" * 7),
+            "damaged: .* log_position=-2",
+        ),
         (lambda data: data.__setitem__(slice(8, 16), b"\1" + bytes(7)), "leadership term 1 has two entries"),
     ],
 )

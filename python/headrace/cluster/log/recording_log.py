@@ -111,6 +111,12 @@ class RecordingLog(Closing):
             raise ClusterFileError(f"record {entry.index} has recording_id=-1, which is no recording")
         if not entry.is_term:
             return
+        if entry.term_base_log_position < 0 or entry.log_position < NULL_VALUE:
+            raise ClusterFileError(
+                f"record {entry.index} is damaged: term_base_log_position={entry.term_base_log_position} and "
+                f"log_position={entry.log_position}, where positions are not negative, and -1 is no end yet; "
+                "restore the file from a copy"
+            )
         log_id = self.log_recording_id
         if log_id not in (None, entry.recording_id):
             raise ClusterFileError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headrace._exceptions import ArchiveError
-from headrace.cluster.errors import ClusterTerminalError
+from headrace.cluster.errors import ClusterFileError, ClusterTerminalError
 from headrace.cluster.ground.courses import Course
 from headrace.cluster.member.election import (
     AppendTerm,
@@ -19,6 +19,7 @@ from headrace.cluster.member.election import (
     StandForTerm,
 )
 from headrace.cluster.protocol.codes import EventCode
+from headrace.positions import NULL_VALUE
 
 if TYPE_CHECKING:
     from headrace.cluster.member.connecting import Connecting
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["Electing"]
 
 _STORAGE_SPACE = "STORAGE_SPACE"
+# A replay may be lost on a busy machine, and goes on from where it came to. One that comes no further never will.
+_REPLAYS_MAX = 3
 
 
 class Electing:
@@ -53,7 +56,8 @@ class Electing:
         """Goes on once the member is to lead. What goes wrong is logged, and the member stands again.
 
         Raises:
-            ClusterTerminalError: The member cannot go on.
+            ClusterTerminalError: The member cannot go on, or its log is damaged.
+            ClusterFileError: Its recording log is damaged.
             HeadraceError: The archive is gone, or has no room.
         """
         context = self._context
@@ -66,15 +70,24 @@ class Electing:
         )
         election = Election(progress)
         context.counters.election_count.get_and_add(1)
+        replay_count, replayed_position = 0, NULL_VALUE
         while not isinstance(election.action, Lead):
             context.counters.election_state.value = election.state
             try:
                 yield from self._carried_out(election)
-            except ClusterTerminalError:
+            except (ClusterTerminalError, ClusterFileError):
                 raise
             except Exception as failure:
                 if not context.archive.is_ready or _is_out_of_space(failure):
                     raise
+                if isinstance(election.action, ReplayLog):
+                    is_further = context.commit_position > replayed_position
+                    replay_count = 1 if is_further else replay_count + 1
+                    replayed_position = context.commit_position
+                    if replay_count == _REPLAYS_MAX:
+                        raise _damaged_log(
+                            replayed_position, election.action.append_position, failure
+                        ) from failure
                 context.log.error(f"election in state {election.state.name}: {failure}", failure)
                 election.failed(context.commit_position, str(failure))
                 deadline = context.client.clock.deadline(context.config.election_status_interval_ns / 1e9)
@@ -115,6 +128,13 @@ class Electing:
             session.disconnect()
         if state is not None:
             context.enter(state, "what was not agreed upon is undone")
+
+
+def _damaged_log(position: int, end: int, failure: Exception) -> ClusterTerminalError:
+    return ClusterTerminalError(
+        f"the log is damaged after position {position} of {end}: {_REPLAYS_MAX} replays came no further: {failure}; "
+        "restore the archive's directory and the cluster's from one copy"
+    )
 
 
 def _is_out_of_space(failure: Exception) -> bool:
