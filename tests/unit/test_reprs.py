@@ -30,7 +30,9 @@ WITHOUT = {
     "Watcher",
     "Checksum",
     "FrameWalk",
+    "LogPlace",
     "Sequencer",
+    "SessionSender",
     "Namespaces",
     "ClusteredService",
 }
