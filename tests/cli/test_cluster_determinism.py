@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
@@ -58,6 +59,30 @@ class Dice(Fair):
         return b"%d" % random.randrange(6)
 
 
+class Unsorted(Fair):
+    """Goes through a set of texts, in the order of their hashes."""
+
+    def kept(self, message: bytes) -> bytes:
+        return "".join({f"{letter}{message!r}" for letter in "abcdefgh"}).encode()
+
+
+class UnsortedAnswer(Fair):
+    """Answers in the order of a set of texts, and keeps nothing of it."""
+
+    def on_session_message(
+        self, session: ClientSession | None, timestamp: int, message: bytes, position: int
+    ) -> None:
+        if session is not None:
+            session.offer("".join(list(set("abcdefgh"))).encode())
+
+
+class Dying(Fair):
+    """Ends its process."""
+
+    def kept(self, message: bytes) -> bytes:
+        os._exit(7)
+
+
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     with ClusterNode(Fair(), directory=tmp_path / "node") as node, node.connect() as cluster:
@@ -86,6 +111,27 @@ def test_one_that_does_not_is_named_with_the_position(directory: Path, name: str
     done = check(directory / "cluster", name)
     assert done.returncode == 1
     assert words in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("Unsorted", "leaves another state"),
+        ("UnsortedAnswer", "on_session_message asks for ('session.offer'"),
+    ],
+)
+def test_the_order_of_a_set_is_found_by_another_hash_seed(directory: Path, name: str, words: str) -> None:
+    done = check(directory, name)
+    assert done.returncode == 1, done.stderr
+    assert "first seen at log_position=" in done.stdout
+    assert words in done.stdout
+    assert "use sorted()" in done.stdout
+
+
+def test_a_replay_that_dies_is_told_with_its_position(directory: Path) -> None:
+    done = check(directory, "Dying")
+    assert done.returncode == 1
+    assert "ended with exit status 7, after log_position=" in done.stdout
 
 
 class Jobs:

@@ -6,6 +6,7 @@ import itertools
 import os
 import random
 import re
+import tempfile
 import threading
 import time
 import uuid
@@ -121,6 +122,11 @@ ASKED: dict[str, tuple[Callable[[], object], str]] = {
     "random": (lambda: random.shuffle([1, 2, 3]), "calls random.getrandbits: use random.Random(seed)"),
     "uuid": (uuid.uuid4, "calls os.urandom"),
     "urandom": (lambda: os.urandom(3), "calls os.urandom"),
+    "localtime": (time.localtime, "calls time.localtime: use the timestamp"),
+    "strftime": (lambda: time.strftime("%H"), "calls time.strftime: use the timestamp"),
+    "uuid1": (uuid.uuid1, "calls uuid.uuid1: use random.Random(seed)"),
+    "unseeded": (lambda: random.Random(), "calls random.Random without a seed: use random.Random(seed)"),
+    "mktemp": (lambda: tempfile.mktemp(), "calls tempfile.mktemp"),
     "hash": (lambda: hash("text"), "calls builtins.hash: hashes of texts"),
     "thread": (
         lambda: threading.Thread(target=lambda: None).start(),

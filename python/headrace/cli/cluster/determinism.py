@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
+import itertools
+import json
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import click
 
+from headrace._checks import excerpt
 from headrace.cli.cluster.access import archive_of, beside_archive_option, directory_argument
 from headrace.cli.cluster.node import service_maker
 from headrace.cli.lifecycle import FAILED
 
 _LOG_NAMES = ("recording.log", "node-state.dat")
+_ADVICE = (
+    "The two processes hash texts and bytes differently: where a handler or the state goes through a set of them, "
+    "use sorted(), or a dict, which keeps its order"
+)
 
 
 @click.command("check-determinism")
@@ -29,6 +39,9 @@ def check_determinism_command(
 ) -> None:
     """Replay the log of a member that does not run into two instances of a service, and compare what they do.
 
+    It does so in two processes, one after the other, whose hashes of texts differ, and compares these as well: an
+    answer in the order of a set is found.
+
     CLASS is the service's, or a function that gives a service, such as an ObjectService around an object. Nothing in
     the DIRECTORY changes: the log is copied to a temporary directory first, which needs as much room. Exit status 1
     says that the instances parted, with the first position of the log where they did, or that a handler raised or asked
@@ -39,14 +52,12 @@ def check_determinism_command(
       headrace cluster check-determinism /data/node prices:OrderBook
       headrace cluster check-determinism /data/node prices:OrderBook --from-snapshot
     """
-    from headrace.cluster import ClusterNode, DeterminismCheck, DeterminismError
     from headrace.cluster.directory import ClusterDirectory
 
-    make = service_maker(service)
+    service_maker(service)
     ClusterDirectory(directory).check_no_member_runs()
     with ClusterDirectory(directory).recording_log():
         archive = archive_of(directory, archive_directory)
-    errors: list[str] = []
     with tempfile.TemporaryDirectory(prefix="headrace-determinism-") as made:
         copy = Path(made)
         (copy / "cluster").mkdir()
@@ -58,15 +69,60 @@ def check_determinism_command(
             with ClusterDirectory(copy / "cluster").changed_recording_log() as log:
                 while log.invalidate_latest_snapshot():
                     pass
-        check = DeterminismCheck(make)
-        with (
-            contextlib.suppress(DeterminismError),  # among the errors
-            ClusterNode(check, directory=copy, on_error=errors.append) as node,
-        ):
-            node.wait_until_leader(timeout_s)
-            position = node.module.commit_position
-    for error in dict.fromkeys(errors):
-        click.echo(error)
-    if check.difference is not None or errors:
+        first, second = copy / "1", copy / "2"
+        position = _replay(copy, service, first, "1", timeout_s)
+        # The entries that the first node added, such as its term, are in the log that the second one replays.
+        _replay(copy, service, second, "2", timeout_s)
+        difference = _difference(first, second)
+    if difference is not None:
+        click.echo(difference)
         raise SystemExit(FAILED)
     click.echo(f"{service} does the same again, up to log position {position}")
+
+
+def _replay(directory: Path, service: str, trace: Path, seed: str, timeout_s: float) -> int:
+    """Replay in a process of its own, whose hashes of texts follow from the seed; gives the last log position."""
+    arguments = [str(directory), service, str(trace), str(timeout_s)]
+    done = subprocess.run(
+        [sys.executable, "-m", "headrace.cli.cluster.replay", *arguments],
+        env={**os.environ, "PYTHONHASHSEED": seed},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = _lines(trace)
+    position = int(lines[-1][0]) if lines else 0
+    if done.returncode != 0:
+        click.echo(done.stdout, nl=False)
+        if not done.stdout or done.returncode != FAILED:
+            click.echo(
+                f"the process that replays with PYTHONHASHSEED={seed} ended with exit status {done.returncode}, "
+                f"after log_position={position}: {done.stderr.strip() or 'it printed nothing'}"
+            )
+        raise SystemExit(FAILED)
+    return position
+
+
+def _lines(trace: Path) -> list[list[Any]]:
+    # A process that died may have left half a line.
+    lines = trace.read_text().splitlines(keepends=True) if trace.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def _difference(first: Path, second: Path) -> str | None:
+    """The first entry that two processes made something else of; the second one has a term more, at the end."""
+    for one, other in zip(_lines(first), _lines(second), strict=False):
+        if one == other:
+            continue
+        position, name, asked, _ = one
+        seen = f"the service is not deterministic, first seen at log_position={position}: with PYTHONHASHSEED=1 {name}"
+        if [position, name] != other[:2]:
+            return f"{seen} is called; with PYTHONHASHSEED=2 {other[1]} at log_position={other[0]}"
+        for mine, its in itertools.zip_longest(asked, other[2], fillvalue="nothing"):
+            if mine != its:
+                what = f"asks for {excerpt(mine)}; with PYTHONHASHSEED=2 {excerpt(its)}"
+                break
+        else:
+            what = "leaves another state than with PYTHONHASHSEED=2"
+        return f"{seen} {what}. {_ADVICE}"
+    return None

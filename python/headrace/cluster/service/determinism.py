@@ -160,7 +160,7 @@ class DeterminismCheck(ClusteredService):
     node's ``with`` block. Where another part runs the service, call :meth:`verify`.
 
     For tests: it is many times slower. It cannot see what is alike in one process and differs between two, such as the
-    order of a set of texts.
+    order of a set of texts; ``headrace cluster check-determinism`` does.
 
     Args:
         make: Makes an instance; called twice.

@@ -1,17 +1,21 @@
 """Sees a handler ask the machine for what is not in the log: time, chance, hashes of this process, threads.
 
-The interpreter tells of each call of a built-in function, on this thread and while a handler runs, however the program
-came by the function. That costs much, so only :class:`headrace.cluster.DeterminismCheck` does it.
+The interpreter tells of each call that Python code makes, on this thread and while a handler runs, however the program
+came by the function. It does not tell of what C code calls, such as `iter(time.time, None)`. That costs much,
+so only :class:`headrace.cluster.DeterminismCheck` does it.
 """
 
 from __future__ import annotations
 
 import importlib
+import random
 import sys
+import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import reduce
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 __all__ = ["Guard"]
@@ -23,12 +27,22 @@ _THREADS = "have a client of the cluster do it, which sends what came of it as a
 _ADVICE = (
     ("time", ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns"), _TIME),
     ("time", ("process_time", "process_time_ns", "thread_time", "thread_time_ns", "clock_gettime"), _TIME),
+    # The clock or the time zone of the machine, also where a time is given.
+    ("time", ("localtime", "ctime", "strftime"), _TIME),
     ("datetime", ("datetime.now", "datetime.utcnow", "datetime.today", "date.today"), _TIME),
     ("random", ("random", "getrandbits"), _CHANCE),
     ("os", ("urandom", "getrandom"), _CHANCE),
     ("builtins", ("hash",), _HASHES),
     ("_thread", ("start_new_thread", "start_joinable_thread"), _THREADS),
 )
+# Functions in Python that reach the machine from C, or by what they kept from an earlier call.
+_IN_PYTHON: dict[CodeType, str] = {
+    uuid.uuid1.__code__: f"uuid.uuid1: {_CHANCE}",
+    tempfile.mktemp.__code__: f"tempfile.mktemp: {_CHANCE}",
+    tempfile.mkstemp.__code__: f"tempfile.mkstemp: {_CHANCE}",
+    tempfile.mkdtemp.__code__: f"tempfile.mkdtemp: {_CHANCE}",
+}
+_SEED = random.Random.seed.__code__
 # What is logged is no part of the state.
 _PASSED_OVER = ("logging",)
 
@@ -67,16 +81,26 @@ class Guard:
             sys.setprofile(before)
 
     def _saw(self, frame: FrameType, event: str, function: Any) -> None:
-        if event != "c_call":
+        if event == "call":
+            text = _called_in_python(frame)
+            if text is None:
+                return
+            caller = frame.f_back
+            while caller is not None and caller.f_code.co_filename == frame.f_code.co_filename:
+                caller = caller.f_back
+        elif event == "c_call":
+            try:
+                text = self._forbidden.get(function)
+            except TypeError:
+                # A method of an object that has no hash.
+                return
+            caller = frame
+        else:
             return
-        try:
-            text = self._forbidden.get(function)
-        except TypeError:
-            # A method of an object that has no hash.
+        if text is None or caller is None:
             return
-        if text is None or frame.f_globals.get("__name__", "").partition(".")[0] in _PASSED_OVER:
-            return
-        self._found.append(f"{frame.f_code.co_filename}:{frame.f_lineno} calls {text}")
+        if caller.f_globals.get("__name__", "").partition(".")[0] not in _PASSED_OVER:
+            self._found.append(f"{caller.f_code.co_filename}:{caller.f_lineno} calls {text}")
 
     def taken(self) -> str | None:
         """The first call since this was asked last that was not told of before."""
@@ -86,3 +110,10 @@ class Guard:
                 self._told.add(text)
                 return text
         return None
+
+
+def _called_in_python(frame: FrameType) -> str | None:
+    """What to say of a function in Python that begins."""
+    if frame.f_code is _SEED and frame.f_locals.get("a") is None:
+        return f"random.Random without a seed: {_CHANCE}"
+    return _IN_PYTHON.get(frame.f_code)
