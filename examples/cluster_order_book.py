@@ -94,7 +94,7 @@ class OrderBook(ClusteredService):
             quantity = min(order.quantity, resting.quantity)
             for side in (order, resting):
                 side.quantity -= quantity
-                # Whoever waited sets the price.
+                # The order that waited sets the price.
                 self.tell(TRADED, side, resting.price, quantity)
             self.traded += quantity
             if not resting.quantity:

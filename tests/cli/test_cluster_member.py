@@ -112,7 +112,7 @@ def test_a_cluster_ends(node: ClusterNode, directory: Path, name: str) -> None:
     assert run(name, directory).stdout == f"Member [0]: {name.upper()} applied successfully\n"
     await_true(lambda: node.module.has_terminated)
     assert node.failure is None
-    # The driver runs on, and nobody answers.
+    # The driver runs on, and no member answers.
     for asked in ("snapshot", "resume"):
         assert (
             run(asked, directory, "--timeout", "0.2", status=255).stderr

@@ -275,7 +275,7 @@ def test_destinations_are_those_of_the_streams_transport(
     shown = [
         (3, "10.0.0.1:5", ""),
         (3, "10.0.0.2:5", " of host:5"),
-        (3, "", " of nobody:5"),
+        (3, "", " of unknown:5"),
         (9, "10.0.0.4:5", ""),
     ]
     for counter_id, (status_id, address, name) in enumerate(shown, 4):
@@ -288,10 +288,10 @@ def test_destinations_are_those_of_the_streams_transport(
     expected = [
         Destination("10.0.0.1:5", None),
         Destination("10.0.0.2:5", "host:5"),
-        Destination(None, "nobody:5"),
+        Destination(None, "unknown:5"),
     ]
     assert [stream.destinations for stream in streams] == [count and expected for count in seen]
-    assert list(map(str, expected)) == ["10.0.0.1:5", "host:5 (10.0.0.2:5)", "nobody:5 (no address)"]
+    assert list(map(str, expected)) == ["10.0.0.1:5", "host:5 (10.0.0.2:5)", "unknown:5 (no address)"]
 
 
 @pytest.mark.parametrize(

@@ -523,7 +523,7 @@ def test_a_module_ends_with_its_archive(world: World) -> None:
     member.archive.close()
     member.until(lambda: member.module.has_terminated, "the end of the module")
     assert "archive is not connected" in str(member.module.failure)
-    # Nobody sees an end without its reason.
+    # An end is never seen without its reason.
     assert seen
     assert (True, True) not in seen
 

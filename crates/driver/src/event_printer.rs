@@ -1,7 +1,7 @@
 //! The driver's changes of state as lines, for those who collect what a program prints.
 //!
 //! The driver keeps them in a file of its directory, which a thread of its own reads as any other program could. So no
-//! agent waits for a disk or for whoever reads standard output.
+//! agent waits for a disk or for the program that reads standard output.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};

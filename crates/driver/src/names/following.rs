@@ -1,4 +1,4 @@
-//! When an open channel's name is looked up again: whoever it stands for has fallen silent, and may be elsewhere.
+//! When an open channel's name is looked up again: the peer that it stands for has fallen silent, and may be elsewhere.
 //!
 //! Who is there says something every 200 ms (receivers) or 100 ms (senders). The specification asks after 5 s of silence.
 //! Here a name that has moved is found within the time of the setting, a second unless it is set: it is looked up

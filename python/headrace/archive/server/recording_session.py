@@ -105,7 +105,7 @@ class RecordingSession:
         return self.state is RecordingState.RECORDING
 
     def has_work(self) -> bool:
-        """Whether a turn of a session that is recording would do something. By whoever may step it."""
+        """Whether a turn of a session that is recording would do something. Asked by the thread that may step it."""
         if self._is_aborted or self._fault is not None:
             return True
         try:

@@ -76,7 +76,7 @@ class Call:
             CommandError: It raised.
             ClusterError: It was carried out, and its result does not fit its annotation.
             CallRefusedError: It was not carried out.
-            HeadraceError: It was given up: nobody knows whether it was carried out.
+            HeadraceError: It was given up, and may have been carried out.
         """
         if self.error is not None:
             raise self.error

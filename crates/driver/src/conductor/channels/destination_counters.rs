@@ -149,7 +149,10 @@ mod tests {
     fn each_destination_has_a_counter_with_its_address_and_its_name() {
         let (mut counters, reader) = counters(8);
         let mut shown = DestinationCounters::of_sends();
-        let (named, unknown) = (added(7, "host:5", Some("10.0.0.2:5")), added(8, "nobody:5", None));
+        let (named, unknown) = (
+            added(7, "host:5", Some("10.0.0.2:5")),
+            added(8, "unknown:5", None),
+        );
         shown.show(
             &mut counters,
             3,
@@ -161,7 +164,7 @@ mod tests {
             ],
         );
         let expected = [
-            ("snd-destination: 3  of nobody:5", 0),
+            ("snd-destination: 3  of unknown:5", 0),
             ("snd-destination: 3 10.0.0.2:5 of host:5", 1),
             ("snd-destination: 3 10.0.0.3:5", 1),
             ("snd-destination: 3 [::1]:6", 1),

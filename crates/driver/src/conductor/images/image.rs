@@ -236,7 +236,7 @@ impl Image {
         let (min, max) = match self.links.min_max() {
             Some(range) => range,
             None if self.links.is_empty() => return 0,
-            // All rest, and hold back nobody: what arrives counts as read, so that they join again where the stream is.
+            // All rest, and none of them holds the publisher back: what arrives counts as read, so that they join again where the stream is.
             None => (before, before),
         };
         // Readers are other processes: what they claim to have read is held to what could have been.
