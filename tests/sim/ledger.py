@@ -89,7 +89,9 @@ class Ledger(ClusteredService):
                 self.cancelled = set(cancelled)
         found = [session.id for session in cluster.sessions]
         self.oracle.insist(
-            found == self.open_ids, f"sessions {found} of a snapshot, and {self.open_ids} were open"
+            # By id; they may have opened in another order.
+            found == sorted(self.open_ids),
+            f"sessions {found} of a snapshot, and {self.open_ids} were open",
         )
         self.oracle.note(cluster.log_position, self.digest, "a snapshot")
 
