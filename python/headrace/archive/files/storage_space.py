@@ -8,5 +8,5 @@ __all__ = ["is_out_of_space"]
 
 
 def is_out_of_space(failure: BaseException) -> bool:
-    """True for errors that say that there is no room, whether of the disk or of a quota."""
+    """True for errors that report a lack of room, of the disk or of a quota."""
     return isinstance(failure, OSError) and failure.errno in (errno.ENOSPC, errno.EDQUOT)

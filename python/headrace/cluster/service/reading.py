@@ -62,7 +62,7 @@ class Reading:
         return self._state.position if self.log is None else self.log.position
 
     def end_at(self, log_position: int) -> None:
-        """Read the log that there is up to a position, where another one goes on."""
+        """Read the present log up to a position, where another one goes on."""
         if self.log is not None:
             self.log.limit = log_position
 

@@ -327,7 +327,7 @@ class Follower:
             self._enter(FollowState.OPENING)
 
     def _beyond(self, extent: _Extent) -> None:
-        """The position is behind the end. After live messages the archive may only be about to record them."""
+        """The position is greater than the end. After live messages the archive may only be about to record them."""
         active = extent.descriptor.is_active
         text = f"position={self.position}: recording {self._what.recording_id} goes up to {extent.end}"
         error = self._error(text, ErrorCode.INVALID_POSITION)
