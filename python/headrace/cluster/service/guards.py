@@ -10,8 +10,6 @@ from __future__ import annotations
 import importlib
 import random
 import sys
-import tempfile
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import reduce
@@ -37,10 +35,13 @@ _ADVICE = (
 )
 # Functions in Python that reach the machine from C, or by what they kept from an earlier call.
 _IN_PYTHON: dict[CodeType, str] = {
-    uuid.uuid1.__code__: f"uuid.uuid1: {_CHANCE}",
-    tempfile.mktemp.__code__: f"tempfile.mktemp: {_CHANCE}",
-    tempfile.mkstemp.__code__: f"tempfile.mkstemp: {_CHANCE}",
-    tempfile.mkdtemp.__code__: f"tempfile.mkdtemp: {_CHANCE}",
+    getattr(importlib.import_module(module), name).__code__: f"{module}.{name}: {_CHANCE}"
+    for module, name in (
+        ("uuid", "uuid1"),
+        ("tempfile", "mktemp"),
+        ("tempfile", "mkstemp"),
+        ("tempfile", "mkdtemp"),
+    )
 }
 _SEED = random.Random.seed.__code__
 # What is logged is no part of the state.
