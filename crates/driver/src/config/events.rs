@@ -25,7 +25,7 @@ const KINDS: [&str; 8] = [
 const NONE: [&str; 3] = ["", "0", "0x0"];
 /// What asks for all changes of state, and for nothing else.
 const ALL: &str = "admin";
-/// What asks for all that there is.
+/// The word that asks for every event.
 const EVERYTHING: &str = "all";
 
 /// How the names of events of Aeron's drivers begin.

@@ -64,7 +64,7 @@ impl Requester {
         text.into_bytes().into_iter().cycle().take(length).collect()
     }
 
-    /// Sends what there is room for, up to request `end`. Reads what has come.
+    /// Sends as many requests as the stream takes, up to request `end`. Reads what has come.
     fn turn(&mut self, end: usize) {
         while self.sent < end && is_accepted(self.requests.offer(&self.request(self.sent))) {
             self.sent += 1;
