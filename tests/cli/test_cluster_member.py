@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 from benches.processes import ROOT
 from rich.console import Console
 
-from headrace.cli.cluster.looking import _rows_table
+from headrace.cli.cluster.looking import _Members, _members_table
 from headrace.cluster import ClusterError, ClusterNode
 from headrace.cluster.ground.counters import ClusterCounter
 from headrace.cluster.member.states import ModuleState, Toggle
@@ -128,6 +129,25 @@ def test_a_cluster_ends(node: ClusterNode, directory: Path, name: str) -> None:
     assert len(json.loads(plan.stdout)["snapshots"]) == (2 if name == "shutdown" else 0)
 
 
+def test_the_table_of_members_says_when_and_where_it_looked(node: ClusterNode, directory: Path) -> None:
+    del node  # it runs
+    first, *_ = run("watch", directory, "--once").stdout.splitlines()
+    assert re.fullmatch(rf"members  \d{{4}}-\d\d-\d\d [\d:.]+\S+  {directory}", first.rstrip())
+    first, _, *rows = run("watch", directory, directory, "--once").stdout.splitlines()
+    assert first.rstrip().endswith("  2 directories")
+    assert [row.split()[-1] for row in rows] == [str(directory)] * 2
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_a_table_of_members_names_each_directory_in_one_line(width: int) -> None:
+    directories = [f"/data/of/a/long/name/cluster-{number}" for number in range(3)]
+    members = [MemberStatus(name, 0, number, "follower") for number, name in enumerate(directories)]
+    console = Console(width=width, record=True)
+    console.print(_members_table(_Members(1_699_000_000_000, members), ""))
+    shown = console.export_text().splitlines()
+    assert [sum(name in line for line in shown) for name in directories] == [1] * 3
+
+
 def test_a_directory_without_a_member_is_told_from_one_without_a_leader(tmp_path: Path) -> None:
     """As Aeron's tool has it: to look at nothing is no failure for two commands; `watch` is our own."""
     statuses = dict.fromkeys(("is-leader", "snapshot", "list-members", "pid"), 255)
@@ -225,10 +245,10 @@ def test_the_table_fits_a_narrow_terminal() -> None:
         "/data", 0, 2, "follower", "active", "follower_log_await", 12, 123_456_789, 100, 7, 3, 1
     )
     console = Console(width=80, record=True)
-    console.print(_rows_table([row], ""))
+    console.print(_members_table(_Members(0, [row]), ""))
     text = console.export_text()
     assert "123,456,789" in text
     assert "0/2" in text
     assert max(map(len, text.splitlines())) <= 80
-    console.print(_rows_table([row], "leader"))
+    console.print(_members_table(_Members(0, [row]), "leader"))
     assert "0/2" not in console.export_text()

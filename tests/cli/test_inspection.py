@@ -319,15 +319,34 @@ async def test_a_live_table_filters_scrolls_and_pauses() -> None:
         assert scroll.scroll_offset.y > 0
         await pilot.press("slash", *"counter 99", "enter")
         assert str(app.drawn()).startswith("counter 99 at")
+        paused = app.query_one("#paused")
+        assert not paused.display
         await pilot.press("space")
+        assert paused.display
         shown = str(app.drawn())
         for _ in range(3):
             await pilot.pause(0.1)
         assert str(app.drawn()) == shown
+        await pilot.press("space")
+        assert not paused.display
+        assert str(app.drawn()) != shown
         await pilot.press("escape")
         assert str(app.drawn()).count("\n") == 99
         await pilot.press("q")
     assert app.return_code == 0
+
+
+def test_the_first_line_of_each_table_says_what_when_and_where(
+    run: Run, driver_directory: Path, tmp_path: Path
+) -> None:
+    for name, title in (("stat", "counters"), ("streams", "streams"), ("errors", "errors"), ("loss", "loss")):
+        status, out, _ = run(name, "--dir", driver_directory, "--once")
+        assert status == 0
+        assert re.match(rf"{title}  \d{{4}}-\d\d-\d\d [\d:.]+\S+  {driver_directory}\b", out), out
+    log = tmp_path / "log"
+    log.write_bytes(bytes(64))
+    _, out, _ = run("errors", "--file", log, "--once")
+    assert re.match(rf"errors  \d{{4}}-\d\d-\d\d [\d:.]+\S+  {log}$", out.splitlines()[0]), out
 
 
 @pytest.mark.asyncio

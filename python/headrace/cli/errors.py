@@ -10,10 +10,11 @@ from rich.text import Text
 from headrace.cli import options
 from headrace.cli.lifecycle import FOUND
 from headrace.cli.output import contains, watch
+from headrace.clock import SYSTEM_CLOCK
 from headrace.cnc.error_log import ErrorEntry, read_error_log
 from headrace.tools.snapshot import DriverWatcher
 from headrace.tools.views.errors import errors_json, errors_table
-from headrace.tools.views.header import header_line
+from headrace.tools.views.header import header_line, title_line
 
 
 @click.command()
@@ -67,7 +68,7 @@ def command(
                 return show(header_line(snapshot, "errors"), snapshot.errors)
             assert file is not None
             log = file.read_bytes()[offset:]
-            return show(Text(f"errors  {file}", style="bold"), tuple(read_error_log(log)))
+            return show(title_line("errors", SYSTEM_CLOCK.epoch_ms(), file), tuple(read_error_log(log)))
 
         watch(
             take,

@@ -28,6 +28,8 @@ class LiveTable(App[None], Generic[Snapshot]):
     VerticalScroll { background: ansi_default; }
     #search { display: none; height: 1; border: none; }
     #search.is-open { display: block; }
+    #paused { display: none; height: 1; text-style: reverse; }
+    #paused.is-paused { display: block; }
     """
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -54,10 +56,11 @@ class LiveTable(App[None], Generic[Snapshot]):
         return self._table(self._current, self._previous, self._search)
 
     def compose(self) -> ComposeResult:
-        """The table, the filter's line while it is open, the keys."""
+        """The table, the filter's line while it is open, a line while it is paused, the keys."""
         with VerticalScroll(id="scroll"):
             yield Static(self.drawn(), id="table")
         yield Input(placeholder="show rows that contain ...", id="search", compact=True)
+        yield Static("paused: the table stays as it is until you press space again", id="paused")
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
@@ -89,8 +92,10 @@ class LiveTable(App[None], Generic[Snapshot]):
         self.query_one("#scroll").focus()
 
     def action_pause(self) -> None:
-        """Keeps the table as it is, or goes on."""
+        """Keeps the table as it is and says so, or goes on at once."""
         self._is_paused = not self._is_paused
+        self.query_one("#paused").set_class(self._is_paused, "is-paused")
+        self._refresh()
 
     def _refresh(self) -> None:
         if self._is_paused:

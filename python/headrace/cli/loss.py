@@ -10,7 +10,9 @@ from rich.text import Text
 from headrace.cli import options
 from headrace.cli.lifecycle import FOUND
 from headrace.cli.output import contains, watch
+from headrace.clock import SYSTEM_CLOCK
 from headrace.tools import LossEntry, read_loss_report
+from headrace.tools.views.header import title_line
 from headrace.tools.views.loss import loss_json, loss_table
 
 
@@ -31,21 +33,21 @@ def command(directory: Path, interval_s: float, once: bool, as_json: bool, exit_
     """
     latest: list[LossEntry] = []
 
-    def take() -> list[LossEntry]:
+    def take() -> tuple[Text, list[LossEntry]]:
         latest[:] = read_loss_report(directory)
-        return latest
+        return title_line("loss", SYSTEM_CLOCK.epoch_ms(), directory), latest
 
     watch(
         take,
-        table=lambda entries, _, search: loss_table(
-            Text(f"loss  {directory}", style="bold"),
+        table=lambda taken, _, search: loss_table(
+            taken[0],
             [
                 entry
-                for entry in entries
+                for entry in taken[1]
                 if contains(search, entry.stream_id, entry.session_id, entry.channel, entry.source)
             ],
         ),
-        to_json=loss_json,
+        to_json=lambda taken: loss_json(taken[1]),
         as_json=as_json,
         once=once,
         interval_s=interval_s,

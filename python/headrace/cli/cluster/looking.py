@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.console import Group as Renderables
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -18,7 +19,9 @@ from headrace.cli.cluster.access import MemberDirectoryType, directory_argument,
 from headrace.cli.controls import shown
 from headrace.cli.lifecycle import FOUND
 from headrace.cli.output import OutputConsole, Shown, contains, print_json, watch
+from headrace.clock import SYSTEM_CLOCK
 from headrace.tools.units import format_count, format_time_ms
+from headrace.tools.views.header import title_line
 from headrace.tools.views.responsive_view import ResponsiveView
 
 if TYPE_CHECKING:
@@ -153,29 +156,51 @@ def watch_command(directories: tuple[Path, ...], interval_s: float, once: bool, 
     from headrace.cluster.running_member import RunningMember
 
     watch(
-        lambda: [RunningMember(one).status() for one in directories],
-        table=lambda rows, _, search: _rows_table(rows, search),
-        to_json=lambda rows: {"members": [dataclasses.asdict(row) for row in rows]},
+        lambda: _Members(SYSTEM_CLOCK.epoch_ms(), [RunningMember(one).status() for one in directories]),
+        table=lambda taken, _, search: _members_table(taken, search),
+        to_json=dataclasses.asdict,
         as_json=as_json,
         once=once,
         interval_s=interval_s,
     )
 
 
-def _rows_table(rows: Sequence[MemberStatus], search: str) -> RenderableType:
-    found = [row for row in rows if contains(search, *dataclasses.astuple(row))]
-    return ResponsiveView(_table(found, _HEADS), _table(found, _SHORT_HEADS), width=_WIDE)
+@dataclasses.dataclass(frozen=True)
+class _Members:
+    """The members as they were at `time_ms`."""
+
+    time_ms: int
+    members: list[MemberStatus]
 
 
-def _table(rows: Sequence[MemberStatus], heads: Sequence[str]) -> Table:
+def _members_table(taken: _Members, search: str) -> RenderableType:
+    found = [row for row in taken.members if contains(search, *dataclasses.astuple(row))]
+    if len(taken.members) == 1:
+        where = taken.members[0].directory
+        table = ResponsiveView(_table(found, _HEADS), _table(found, _SHORT_HEADS), width=_WIDE)
+    else:
+        where = f"{len(taken.members)} directories"
+        # A narrow table has no room for a directory in one line.
+        below = Text("\n".join(f"{_name(row)}  {row.directory}" for row in found), style="dim")
+        table = ResponsiveView(
+            _table(found, _HEADS, has_directory=True),
+            Renderables(_table(found, _SHORT_HEADS), below),
+            width=_WIDE,
+        )
+    return Renderables(title_line("members", taken.time_ms, where), table)
+
+
+def _table(rows: Sequence[MemberStatus], heads: Sequence[str], *, has_directory: bool = False) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("member", "role", "state"):
         table.add_column(name, no_wrap=True)
     for name in heads:
         table.add_column(name, justify="right", no_wrap=True)
+    if has_directory:
+        table.add_column("directory", overflow="fold")
     for row in rows:
         table.add_row(
-            f"{row.cluster_id}/{row.member_id}",
+            _name(row),
             Text(row.role, style="bold green" if row.role == "leader" else ""),
             # Until its election is over a member does nothing else.
             row.state if row.election in ("closed", "") else row.election,
@@ -183,8 +208,13 @@ def _table(rows: Sequence[MemberStatus], heads: Sequence[str]) -> Table:
                 _number,
                 (row.term, row.commit_position, row.sessions, row.snapshots, row.elections, row.errors),
             ),
+            *([Text(row.directory)] if has_directory else []),
         )
     return table
+
+
+def _name(row: MemberStatus) -> str:
+    return f"{row.cluster_id}/{row.member_id}"
 
 
 def _number(value: int | None) -> str:

@@ -1,4 +1,4 @@
-"""The line above every table: which driver, and whether it lives."""
+"""The line above every table: of what, when, and from where; of a driver also whether it lives."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ from headrace.tools.snapshot import DriverSnapshot
 from headrace.tools.units import format_duration_ns, format_time_ms
 
 
-def header_line(snapshot: DriverSnapshot, what: str) -> Text:
-    """`what`, the directory, the process and its heartbeat; red if the driver is gone."""
+def title_line(what: str, time_ms: int, source: object) -> Text:
+    """`what` the table shows, when it was looked at, and where."""
     line = Text(f"{what}  ", style="bold")
-    line.append(f"{format_time_ms(snapshot.time_ms)}  ", style="not bold dim")
-    line.append(f"{snapshot.path.parent}  ", style="not bold")
-    line.append(f"CnC {snapshot.version}  pid {snapshot.pid}  ", style="not bold")
+    line.append(f"{format_time_ms(time_ms)}  ", style="not bold dim")
+    line.append(str(source), style="not bold")
+    return line
+
+
+def header_line(snapshot: DriverSnapshot, what: str) -> Text:
+    """The title, the process and its heartbeat; red if the driver is gone."""
+    line = title_line(what, snapshot.time_ms, snapshot.path.parent)
+    line.append(f"  CnC {snapshot.version}  pid {snapshot.pid}  ", style="not bold")
     line.append(_heartbeat(snapshot), style="not bold green" if snapshot.is_alive else "bold red")
     return line
 
