@@ -14,7 +14,7 @@ import pytest
 from benches.processes import ROOT
 
 from headrace import ConfigError, MediaDriver
-from headrace.archive import ArchiveFileError
+from headrace.archive import ArchiveServer
 from headrace.cluster import (
     ClientSession,
     Cluster,
@@ -149,13 +149,26 @@ def test_two_services_read_one_log(tmp_path: Path) -> None:
 def test_a_second_node_on_the_directory_is_refused(tmp_path: Path) -> None:
     with ClusterNode(Total(), directory=tmp_path / "node") as node:
         node.wait_until_leader()
-        with pytest.raises(ClusterFileError, match="another node runs on the directory"):
+        named = f"the node cannot use the directory {tmp_path / 'node'}: "
+        with pytest.raises(ClusterFileError, match=f"^{named}another node runs on it"):
             ClusterNode(Total(), directory=tmp_path / "node")
         with (
             MediaDriver.embedded(threading_mode="SHARED") as other,
-            pytest.raises(ArchiveFileError, match="another archive is running on the directory"),
+            pytest.raises(ClusterFileError, match=f"^{named}active mark file: .*CONSENSUS_MODULE"),
         ):
             ClusterNode(Total(), directory=tmp_path / "node", driver=other)
+        assert sums(node, 1) == [1]
+
+
+def test_an_archive_that_has_the_directory_is_named(tmp_path: Path) -> None:
+    with (
+        MediaDriver.embedded(threading_mode="SHARED") as driver,
+        ArchiveServer(driver=driver, archive_directory=tmp_path / "archive", control_channel_enabled=False),
+        pytest.raises(
+            ClusterFileError, match=f"cannot use the directory {tmp_path}: another archive is running"
+        ),
+    ):
+        ClusterNode(Total(), directory=tmp_path, driver=driver)
 
 
 def test_another_process_finds_a_node_by_its_directory(tmp_path: Path) -> None:
@@ -286,13 +299,34 @@ def test_a_nodes_parts_use_the_same_streams(tmp_path: Path) -> None:
     [
         ({"service_count": 2}, "service_count=2: must be 1, the services given"),
         ({"aeron_directory": "/dev/shm/x"}, "aeron_directory='/dev/shm/x': must be left out"),
+        ({"ingress_endpoint": "localhost"}, "^ingress_endpoint='localhost': must be host:port"),
+        ({"ingress_endpoint": "a:1,b:2"}, "^ingress_endpoint='a:1,b:2': must be host:port"),
+        ({"ingress_endpoint": "a:65536"}, "^ingress_endpoint='a:65536': must be host:port"),
+        ({"ingress_endpoint": "a:1|b"}, r"^ingress_endpoint='a:1\|b': must be host:port"),
+        ({"session_timeout_ns": 0}, "^session_timeout_ns=0: must be"),
+        ({"replay_channel": "ipc"}, "^replay_channel='ipc': must be"),
+        ({"archive_settings": {"file_sync_level": 3}}, "^file_sync_level=3: must be"),
     ],
 )
 def test_what_a_node_cannot_carry_out_is_refused(
     tmp_path: Path, settings: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(ConfigError, match=words):
-        ClusterNode(Total(), directory=tmp_path, **settings)
+        ClusterNode(Total(), directory=tmp_path / "node", **settings)
+    assert not (tmp_path / "node").exists()
+
+
+def test_a_wrong_setting_starts_no_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[object] = []
+    monkeypatch.setattr("headrace.cluster.node.MediaDriver", lambda **settings: started.append(settings))
+    with pytest.raises(ConfigError, match=r"^members="):
+        ClusterNode(Total(), directory=tmp_path, members="0,a")
+    assert not started
+
+
+def test_a_setting_that_is_none_is_as_good_as_not_given(tmp_path: Path) -> None:
+    with ClusterNode(Total(), Total(), directory=tmp_path, service_count=None, aeron_directory=None) as node:
+        assert node.module.config.service_count == 2
 
 
 def test_a_second_node_on_a_driver_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:

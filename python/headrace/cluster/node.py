@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import dataclasses
 import functools
 import hashlib
 import os
@@ -22,13 +21,15 @@ from headrace._closing import Closing
 from headrace._config import default_directory
 from headrace._exceptions import ActiveDriverError
 from headrace._fork import forget_in_children
-from headrace.archive import ArchiveServer
+from headrace.archive import ArchiveFileError, ArchiveServer
 from headrace.client import Client
+from headrace.client._local_driver import check_driver
 from headrace.cluster.client.client import ClusterClient
+from headrace.cluster.directory import ClusterDirectory
 from headrace.cluster.errors import ClusterError, ClusterFileError
-from headrace.cluster.ground.node_config import NodeConfig
 from headrace.cluster.member.consensus_module import ConsensusModule
 from headrace.cluster.member.states import Toggle
+from headrace.cluster.node_settings import NodeSettings
 from headrace.cluster.service.checking import check_service
 from headrace.cluster.service.container import ServiceContainer
 from headrace.cluster.service.determinism import DeterminismCheck, DeterminismError
@@ -49,10 +50,7 @@ __all__ = ["ClusterNode"]
 
 _RUNNING: weakref.WeakSet[ClusterNode] = weakref.WeakSet()
 _LOOK_S = 0.001
-_FRAGMENTS_A_PASS = 500
 _NAME_LENGTH = 12
-_CLUSTER, _ARCHIVE = "cluster", "archive"
-_SHARED = [field.name for field in dataclasses.fields(NodeConfig) if field.name != "aeron_directory"]
 
 
 @checked_class
@@ -107,8 +105,12 @@ class ClusterNode(Closing):
             check_service(f"services[{index}]", service)
         try:
             self._open(services, driver, ingress_endpoint, archive_settings or {}, on_error, settings)
-        except BaseException:
+        except BaseException as failure:
             self._held.close()
+            if isinstance(failure, ArchiveFileError | ClusterFileError):
+                raise ClusterFileError(
+                    f"the node cannot use the directory {self._directory}: {failure}"
+                ) from failure
             raise
         forget_in_children(self)
         _RUNNING.add(self)
@@ -125,34 +127,24 @@ class ClusterNode(Closing):
         on_error: Callable[[str], object] | None,
         settings: ConsensusModuleSettings,
     ) -> None:
-        _check(services, driver, settings)
+        directory = self._directory
+        # Before anything is made: a wrong setting leaves neither a driver nor a file.
+        self._parts = parts = NodeSettings.of(
+            directory, len(services), ingress_endpoint, archive_settings, settings
+        )
+        check_driver(driver)
+        _check_free(driver)
         if driver is None:
             driver = self._own_driver()
         self.driver = driver
-        cluster_directory = self._directory / _CLUSTER
-        cluster_directory.mkdir(parents=True, exist_ok=True)
-        recorded: ArchiveSettings = {"archive_directory": self._directory / _ARCHIVE}
-        if "archive_control_channel" in settings:
-            recorded["local_control_channel"] = settings["archive_control_channel"]
-        if "archive_control_stream_id" in settings:
-            recorded["local_control_stream_id"] = settings["archive_control_stream_id"]
-        recorded |= archive_settings
-        if not recorded.get("control_channel"):
-            recorded.setdefault("control_channel_enabled", False)
-        self.archive = ArchiveServer(driver=driver, is_invoked=True, **recorded)
+        parts.cluster_directory.mkdir(parents=True, exist_ok=True)
+        # A second node is told of the first one, and not of its archive.
+        ClusterDirectory(parts.cluster_directory, clock=driver._clock).check_no_member_runs()
+        self.archive = ArchiveServer(driver=driver, is_invoked=True, **parts.archive)
         self._held.callback(self.archive.close)
-        agreed: ConsensusModuleSettings = {
-            "cluster_directory": cluster_directory,
-            "service_count": len(services),
-        }
-        agreed |= _defaults(ingress_endpoint)
-        agreed |= settings
-        agreed["archive_control_channel"] = self.archive.config.local_control_channel
-        agreed["archive_control_stream_id"] = self.archive.config.local_control_stream_id
-        self.module = ConsensusModule(driver=driver, is_invoked=True, on_error=on_error, **agreed)
+        self.module = ConsensusModule(driver=driver, is_invoked=True, on_error=on_error, **parts.module)
         self._held.callback(self.module.close)
         self.containers: list[ServiceContainer] = []
-        shared = {name: getattr(self.module.config, name) for name in _SHARED}
         for service_id, service in enumerate(services):
             container = ServiceContainer(
                 service,
@@ -160,7 +152,7 @@ class ClusterNode(Closing):
                 is_invoked=True,
                 on_error=on_error,
                 service_id=service_id,
-                **shared,
+                **parts.shared,
             )
             self._held.callback(container.close)
             self.containers.append(container)
@@ -176,9 +168,7 @@ class ClusterNode(Closing):
                 threading_mode="SHARED",
             )
         except ActiveDriverError as active:
-            raise ClusterFileError(
-                f"another node runs on the directory {self._directory}: {active}"
-            ) from active
+            raise ClusterFileError(f"another node runs on it: {active}") from active
         self._held.callback(driver.close)
         return driver
 
@@ -296,7 +286,9 @@ class ClusterNode(Closing):
         module.request(Toggle.SNAPSHOT)
         self._wait(lambda: module.takes_requests, deadline.left_s(), "has not taken the snapshot")
         if module.snapshot_count == before:
-            raise ClusterError(f"the snapshot failed: the error log in {self._directory / _CLUSTER} says why")
+            raise ClusterError(
+                f"the snapshot failed: the error log in {self._parts.cluster_directory} says why"
+            )
 
     def _wait(self, is_true: Callable[[], bool], timeout_s: float | None, what: str) -> None:
         clock = self.module._clock
@@ -309,7 +301,7 @@ class ClusterNode(Closing):
             if deadline.is_over:
                 raise ClusterError(
                     f"the node {what} after {timeout_s} s: it is in state {self.module.state.name}; its error log is "
-                    f"in {self._directory / _CLUSTER}"
+                    f"in {self._parts.cluster_directory}"
                 )
             if self._thread is None:
                 self.do_work()
@@ -407,43 +399,12 @@ class ClusterNode(Closing):
         return f"ClusterNode({self.directory!r}{', closed' if self._is_closed else ''})"
 
 
-def _check(
-    services: tuple[ClusteredService, ...], driver: LocalDriver | None, settings: ConsensusModuleSettings
-) -> None:
-    count = settings.get("service_count")
-    if not services and count is None:
-        rule = "must have one: a node without a service answers nothing; or say service_count= of other processes"
-        raise wrong("services", services, rule)
-    if services and count not in (None, len(services)):
-        raise wrong("service_count", count, f"must be {len(services)}, the services given, or left out")
-    if "aeron_directory" in settings:
-        rule = (
-            "must be left out; a node has a driver of its own, or give it driver=MediaDriver(directory=...)"
-        )
-        raise wrong("aeron_directory", settings["aeron_directory"], rule)
+def _check_free(driver: LocalDriver | None) -> None:
+    """Refuse a driver that another node of this process uses."""
     for node in list(_RUNNING):
         if driver is not None and node.driver is driver and not node.is_closed:
             rule = f"is used by the node of {node.directory}: leave it out, or give each node a driver of its own"
             raise wrong("driver", driver, rule)
-
-
-def _defaults(ingress_endpoint: str | None) -> ConsensusModuleSettings:
-    """Settings of a cluster of one; what others say of members is its own business."""
-    settings: ConsensusModuleSettings = {
-        "log_channel": "aeron:ipc?term-length=16m",
-        # A pass over the agents costs as much as some fifty messages, which more of them share.
-        "ingress_fragment_limit": _FRAGMENTS_A_PASS,
-        "log_fragment_limit": _FRAGMENTS_A_PASS,
-    }
-    if ingress_endpoint is None:
-        settings["members"] = "0,localhost:0,localhost:0,localhost:0,localhost:0,localhost:0"
-        settings["ingress_channel"] = "aeron:ipc"
-        return settings
-    host = ingress_endpoint.rpartition(":")[0]
-    settings["members"] = f"0,{ingress_endpoint},{host}:0,{host}:0,{host}:0,{host}:0"
-    settings["ingress_channel"] = "aeron:udp"
-    settings["ingress_ipc_allowed"] = True
-    return settings
 
 
 @atexit.register

@@ -8,6 +8,7 @@ __all__ = ["EndpointsError", "parse_endpoints"]
 
 _LENGTH_MAX = 16_384
 _ID_DIGITS_MAX = 9
+_PORT_MAX, _PORT_DIGITS_MAX = 65_535, 5
 
 
 class EndpointsError(HeadraceError):
@@ -27,7 +28,9 @@ def parse_endpoints(text: str) -> dict[int, str]:
         member_id, _, endpoint = part.partition("=")
         host, colon, port = endpoint.rpartition(":")
         is_id = member_id.isascii() and member_id.isdigit() and len(member_id) <= _ID_DIGITS_MAX
-        is_port = port.isascii() and port.isdigit()
+        is_port = (
+            port.isascii() and port.isdigit() and len(port) <= _PORT_DIGITS_MAX and int(port) <= _PORT_MAX
+        )
         # What would add parameters to a channel is no host.
         if not (is_id and host and colon and is_port) or any(mark in host for mark in "|?= "):
             raise EndpointsError(f"{part[:80]!r} is not of the form ID=HOST:PORT")
