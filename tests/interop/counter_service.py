@@ -1,6 +1,6 @@
 """The service of `java/CounterService.java` in Python: the same state from the same log, and the same snapshot.
 
-usage: python -m tests.interop.counter_service DIRECTORY ENDPOINT
+usage: python -m tests.interop.counter_service DIRECTORY ENDPOINT CLOCK
 
 A whole node that serves clients at ENDPOINT until it is told to end. Prints READY and the directory of its driver.
 """
@@ -13,12 +13,13 @@ import sys
 import threading
 from collections.abc import Iterable
 
-from headrace.cluster import ClientSession, Cluster, ClusteredService, ClusterNode
+from headrace.cluster import ClientSession, Cluster, ClusteredService, ClusterNode, ClusterTimeUnit
 
 __all__ = ["LATER", "Counter", "mixed"]
 
 _STATE = struct.Struct("<4q")
 _EVERY = 50
+_PER_MS = {ClusterTimeUnit.MILLIS: 1, ClusterTimeUnit.MICROS: 1000, ClusterTimeUnit.NANOS: 1_000_000}
 LATER = 1_000_000_000
 """What ids of timers begin with that a client asks for; they are due after 6 s."""
 
@@ -42,6 +43,10 @@ class Counter(ClusteredService):
         """The state as text."""
         return f"{self.count} {self.hash} {self.timers} {self.self_messages}"
 
+    def _in_unit(self, milliseconds: int) -> int:
+        assert self.cluster is not None
+        return milliseconds * _PER_MS[self.cluster.time_unit]
+
     def _mix(self, value: int) -> None:
         self.hash = mixed(self.hash, value)
 
@@ -61,7 +66,7 @@ class Counter(ClusteredService):
         elif message == b"state?":
             self._expect(session.offer(f"{self.state} {len(self.cluster.sessions)}".encode()))
         elif message == b"later!":
-            self._expect(self.cluster.schedule_timer(LATER + self.count, timestamp + 6000))
+            self._expect(self.cluster.schedule_timer(LATER + self.count, timestamp + self._in_unit(6000)))
         elif message == b"close!":
             session.close()
         else:
@@ -70,7 +75,7 @@ class Counter(ClusteredService):
                 self._mix(byte - 256 if byte > 127 else byte)
             self._expect(session.offer(message))
             if self.count % _EVERY == 0:
-                self._expect(self.cluster.schedule_timer(self.count, timestamp + 1))
+                self._expect(self.cluster.schedule_timer(self.count, timestamp + self._in_unit(1)))
                 self._expect(self.cluster.offer(self.count.to_bytes(8, "little")))
 
     def _expect(self, result: object) -> None:
@@ -89,12 +94,16 @@ class Counter(ClusteredService):
         yield _STATE.pack(self.count, self.hash, self.timers, self.self_messages)
 
 
-def main(directory: str, endpoint: str) -> None:
+def main(directory: str, endpoint: str, clock: str) -> None:
     """A node, until a signal."""
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
     with ClusterNode(
-        Counter(), directory=directory, ingress_endpoint=endpoint, authorisation="ALLOW_ALL"
+        Counter(),
+        directory=directory,
+        ingress_endpoint=endpoint,
+        authorisation="ALLOW_ALL",
+        cluster_clock=clock,
     ) as node:
         node.wait_until_leader(None)
         print("READY", node.driver.directory, flush=True)

@@ -27,7 +27,7 @@ from headrace.cluster import (
 )
 from headrace.security import UserCredentials
 from tests.helpers import TIMEOUT_S, await_true
-from tests.ports import free_endpoint
+from tests.ports import free_endpoint, free_port
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -202,6 +202,26 @@ def test_messages_come_back_and_a_session_lives_by_keepalives(
                 assert kept.receive(0.5) is None
                 assert kept.send_keep_alive()
             assert echoed(kept, [b"count?"]) == [b"1021"]
+
+
+def test_a_group_is_the_way_to_the_leader(
+    java: JavaPeer, driver: headrace.MediaDriver, tmp_path: Path
+) -> None:
+    group = f"aeron:udp?endpoint=239.255.45.3:{free_port()}|interface=127.0.0.1"
+    with java_cluster(java, tmp_path, ingress_channel=f"{group}|term-length=1m") as members:
+        to_group = {"egress_channel": EGRESS, "message_timeout_ns": CONNECT_NS, "ingress_channel": group}
+        with (
+            ClusterClient.connect(driver=driver, **to_group) as cluster,
+            ClusterClient.connect(driver=driver, **to_group) as other,
+        ):
+            messages = [b"%d " % number * (1 + number % 50) for number in range(1000)]
+            large = [bytes([number]) * (50_000 + number) for number in range(20)]
+            for one in (cluster, other):
+                assert echoed(one, messages) == messages
+                assert echoed(one, large) == large
+            other.close()
+            await_true(lambda: "CLOSED CLIENT_ACTION" in members[0].lines)
+            assert echoed(cluster, [b"count?"]) == [b"2040"]
 
 
 def test_a_simple_authenticator_and_snapshots_that_are_allowed(

@@ -21,7 +21,7 @@ from headrace.cluster.ground.counters import ClusterCounter
 from headrace.security import Accepted, Challenge, Rejected, Verdict
 from tests.helpers import TIMEOUT_S, await_true
 from tests.interop.counter_service import LATER, Counter, mixed
-from tests.ports import free_endpoint
+from tests.ports import free_endpoint, free_port
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -33,7 +33,8 @@ IPC = "aeron:ipc"
 def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
     """The reference's newest published artifacts; skips where Maven cannot bring them."""
     sources = [
-        ROOT / "tests" / "interop" / "java" / f"{name}.java" for name in ("CounterService", "ClusterCaller")
+        ROOT / "tests" / "interop" / "java" / f"{name}.java"
+        for name in ("CounterService", "ClusterCaller", "MicrosecondClock")
     ]
     try:
         return JavaPeer(tmp_path_factory.mktemp("java-cluster-node"), *sources)
@@ -122,6 +123,36 @@ def test_credentials_challenges_and_snapshots_that_are_allowed(java: JavaPeer, t
             lines = call(java, aeron, ingress, UDP, **properties)
             assert lines[-1] == "REFUSED AuthenticationException ERROR - session failed authentication"
         await_true(lambda: counter(node, ClusterCounter.SNAPSHOT_COUNT) == 1)
+
+
+def test_clients_in_java_on_either_driver_send_to_a_group(java: JavaPeer, tmp_path: Path) -> None:
+    """Through one channel, without the addresses of members; the others still come over IPC."""
+    group = f"aeron:udp?endpoint=239.255.45.1:{free_port()}|interface=127.0.0.1"
+    service = Counter()
+    settings = {"ingress_channel": group, "session_timeout_ns": 600_000_000_000}
+    with our_node(tmp_path, service, **settings) as (node, _):
+        with java.driver("group-client", "SHARED") as other:
+            with java_program(java, "ClusterCaller", other, group, UDP, "silent") as stays:
+                stays.printed("CONNECTED")
+                for aeron, ingress in (
+                    (node.driver.directory, group),
+                    (other, group),
+                    (node.driver.directory, IPC),
+                ):
+                    lines = call(java, aeron, ingress, UDP, "echo:500:100", "echo:10:100000", "close")
+                    assert lines[:-1] == [
+                        "CONNECTED",
+                        "ECHOED 500",
+                        "ECHOED 10",
+                        "CLOSED [CLOSED SERVICE_ACTION]",
+                    ]
+                assert service.cluster is not None
+                assert len(service.cluster.sessions) == 1
+                # Its stream to the group ends, and with it its session.
+                stays.kill()
+            await_true(lambda: service.cluster is not None and not service.cluster.sessions)
+        assert service.count == 1530
+        assert node.module.error_count == 0
 
 
 def counter(node: ClusterNode, type_id: int) -> int:
@@ -391,6 +422,13 @@ def test_our_module_on_an_archive_and_a_driver_in_java(
 # --- one directory -------------------------------------------------------------------------------------------------
 
 
+JAVA_CLOCKS = {
+    "ms": "io.aeron.cluster.MillisecondClusterClock",
+    "us": "MicrosecondClock",
+    "ns": "io.aeron.cluster.NanosecondClusterClock",
+}
+
+
 @dataclass
 class Turn:
     """A node that has its turn on the directory."""
@@ -419,9 +457,9 @@ def again_and_again(command: list[str]) -> Iterator[Program]:
 
 
 @contextmanager
-def our_turn(java: JavaPeer, directory: Path) -> Iterator[Turn]:
+def our_turn(java: JavaPeer, directory: Path, clock: str = "ms") -> Iterator[Turn]:
     endpoint = free_endpoint()
-    command = [sys.executable, "-m", "tests.interop.counter_service", str(directory), endpoint]
+    command = [sys.executable, "-m", "tests.interop.counter_service", str(directory), endpoint, clock]
     with again_and_again(command) as program:
         aeron = program.printed("READY")
         yield Turn(program, aeron, f"0={endpoint}", directory / "cluster")
@@ -429,10 +467,11 @@ def our_turn(java: JavaPeer, directory: Path) -> Iterator[Turn]:
 
 
 @contextmanager
-def java_turn(java: JavaPeer, directory: Path) -> Iterator[Turn]:
+def java_turn(java: JavaPeer, directory: Path, clock: str = "ms") -> Iterator[Turn]:
     endpoints = [free_endpoint() for _ in range(5)]
     aeron = fresh_directory("turn")
     properties = {
+        "aeron.cluster.clock": JAVA_CLOCKS[clock],
         "aeron.dir": str(aeron),
         "aeron.threading.mode": "SHARED",
         "aeron.archive.threading.mode": "SHARED",
@@ -460,15 +499,24 @@ def with_timers(state: str, before: int) -> str:
     return f"{count} {hash} {timers} {self_messages}"
 
 
-@pytest.mark.parametrize("is_killed", [False, True])
-@pytest.mark.parametrize("order", [(our_turn, java_turn, our_turn), (java_turn, our_turn, java_turn)])
+@pytest.mark.parametrize(
+    ("order", "clock", "is_killed"),
+    [
+        ((our_turn, java_turn, our_turn), "ms", False),
+        ((our_turn, java_turn, our_turn), "ms", True),
+        ((java_turn, our_turn, java_turn), "ms", False),
+        ((java_turn, our_turn, java_turn), "ms", True),
+        ((our_turn, java_turn, our_turn), "ns", False),
+        ((java_turn, our_turn, java_turn), "us", True),
+    ],
+)
 def test_nodes_of_both_take_turns_on_one_directory(
-    java: JavaPeer, tmp_path: Path, order: tuple[Any, ...], is_killed: bool
+    java: JavaPeer, tmp_path: Path, order: tuple[Any, ...], clock: str, is_killed: bool
 ) -> None:
     """Each begins with the other's snapshot and the log after it, has timers that the other scheduled, and goes on."""
     state = "0 0 0 0"
     for number, begun in enumerate(order):
-        with begun(java, tmp_path) as turn:
+        with begun(java, tmp_path, clock) as turn:
             assert settled_state(java, turn.aeron, turn.ingress, 250 * number, 2 * number) == state
             commands = ["echo:180:100", "later", "snapshot", "echo:70:3000", "later"]
             assert call(java, turn.aeron, turn.ingress, UDP, *commands) == [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -34,7 +34,15 @@ def peer(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
 class Node:
     """A member: the reference's driver, archive and consensus module in one process."""
 
-    def __init__(self, peer: JavaPeer, base: Path, member_id: int, members: str, archive_port: int) -> None:
+    def __init__(
+        self,
+        peer: JavaPeer,
+        base: Path,
+        member_id: int,
+        members: str,
+        archive_port: int,
+        properties: Mapping[str, str],
+    ) -> None:
         self.aeron = fresh_directory(f"cluster-{member_id}")
         self.archive, self.cluster = base / f"archive-{member_id}", base / f"cluster-{member_id}"
         self.member_id = member_id
@@ -59,6 +67,7 @@ class Node:
                 "aeron.cluster.session.timeout": "60s",
                 "aeron.cluster.leader.heartbeat.timeout": "3s",
                 "aeron.cluster.startup.canvass.timeout": "10s",
+                **properties,
             },
         )
 
@@ -72,11 +81,14 @@ class Node:
             shutil.rmtree(self.aeron, ignore_errors=True)
 
 
-def nodes(peer: JavaPeer, base: Path, count: int) -> tuple[list[Node], str]:
+def nodes(
+    peer: JavaPeer, base: Path, count: int, properties: Mapping[str, str] | None = None
+) -> tuple[list[Node], str]:
     ports = [[free_port() for _ in range(5)] for _ in range(count)]
     members = "|".join(f"{i}," + ",".join(f"{HOST}:{port}" for port in each) for i, each in enumerate(ports))
     ingress = ",".join(f"{i}={HOST}:{each[0]}" for i, each in enumerate(ports))
-    return [Node(peer, base, i, members, each[4]) for i, each in enumerate(ports)], ingress
+    made = [Node(peer, base, i, members, each[4], properties or {}) for i, each in enumerate(ports)]
+    return made, ingress
 
 
 def echoes(peer: JavaPeer, node: Node, ingress: str, first: int, end: int) -> None:

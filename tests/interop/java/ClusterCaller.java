@@ -11,6 +11,7 @@ import org.agrona.concurrent.UnsafeBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 
 /**
@@ -19,8 +20,8 @@ import java.util.function.BooleanSupplier;
  *
  * usage: ClusterCaller DIR INGRESS EGRESS COMMAND...
  *
- * INGRESS is a list of endpoints, or aeron:ipc. Commands: echo:COUNT:LENGTH, send:COUNT:ANSWERS, state, alive:MS,
- * silent, later, close, snapshot, more:COUNT. The properties `credentials` and `answer` are what the client shows.
+ * INGRESS is a list of endpoints, or aeron:ipc. Commands: echo:COUNT:LENGTH, send:COUNT:ANSWERS, state, unit,
+ * alive:MS, silent, later, close, snapshot, more:COUNT. The properties `credentials` and `answer` are what the client shows.
  */
 public class ClusterCaller implements EgressListener
 {
@@ -28,6 +29,7 @@ public class ClusterCaller implements EgressListener
     private final List<byte[]> answers = new ArrayList<>();
     private final List<String> closed = new ArrayList<>();
     private String admin;
+    private long timestamp;
 
     public void onMessage(
         final long clusterSessionId,
@@ -40,6 +42,7 @@ public class ClusterCaller implements EgressListener
         final byte[] answer = new byte[length];
         buffer.getBytes(offset, answer);
         answers.add(answer);
+        this.timestamp = timestamp;
     }
 
     public void onSessionEvent(
@@ -180,6 +183,17 @@ public class ClusterCaller implements EgressListener
                 break;
             case "state":
                 System.out.println("STATE " + new String(asked(cluster, "state?"), StandardCharsets.US_ASCII));
+                break;
+            case "unit":
+                asked(cluster, "state?");
+                for (final TimeUnit unit : TimeUnit.values())
+                {
+                    // All answers are of this day: in another unit they are of another century.
+                    if (Math.abs(unit.toDays(timestamp) - TimeUnit.MILLISECONDS.toDays(System.currentTimeMillis())) < 2)
+                    {
+                        System.out.println("UNIT " + unit);
+                    }
+                }
                 break;
             case "alive":
                 final long end = System.nanoTime() + Long.parseLong(words[1]) * 1_000_000L;

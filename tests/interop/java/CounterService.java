@@ -18,6 +18,7 @@ import org.agrona.concurrent.ShutdownSignalBarrier;
 import org.agrona.concurrent.UnsafeBuffer;
 
 import java.nio.charset.StandardCharsets;
+import java.util.concurrent.TimeUnit;
 
 /**
  * A service that echoes and counts, alone in its process or in a whole node. The same as `counter_service.py`: each
@@ -95,6 +96,11 @@ public class CounterService implements ClusteredService
         return count + " " + hash + " " + timers + " " + selfMessages;
     }
 
+    private long inUnit(final long milliseconds)
+    {
+        return cluster.timeUnit().convert(milliseconds, TimeUnit.MILLISECONDS);
+    }
+
     private void mix(final long value)
     {
         hash = hash * 31 + value;
@@ -130,7 +136,7 @@ public class CounterService implements ClusteredService
         }
         if (text.equals("later!"))
         {
-            await(() -> cluster.scheduleTimer(LATER + count, timestamp + 6000));
+            await(() -> cluster.scheduleTimer(LATER + count, timestamp + inUnit(6000)));
             return;
         }
         count++;
@@ -141,7 +147,7 @@ public class CounterService implements ClusteredService
         send(session, data, offset, length);
         if (count % EVERY == 0)
         {
-            await(() -> cluster.scheduleTimer(count, timestamp + 1));
+            await(() -> cluster.scheduleTimer(count, timestamp + inUnit(1)));
             buffer.putLong(0, count);
             await(() -> cluster.offer(buffer, 0, 8) > 0);
         }
@@ -202,6 +208,19 @@ public class CounterService implements ClusteredService
     public void onRoleChange(final Cluster.Role role)
     {
         System.out.println(role);
+    }
+
+    public void onNewLeadershipTermEvent(
+        final long leadershipTermId,
+        final long logPosition,
+        final long timestamp,
+        final long termBaseLogPosition,
+        final int leaderMemberId,
+        final int logSessionId,
+        final TimeUnit timeUnit,
+        final int appVersion)
+    {
+        System.out.println("UNIT " + timeUnit);
     }
 
     public void onTerminate(final Cluster cluster)

@@ -1,4 +1,4 @@
-"""A cluster's time: the wall clock, in milliseconds or nanoseconds. Only a leader's time enters the log."""
+"""A cluster's time: the wall clock, in ms, us or ns since 1970. Only a leader's time enters the log."""
 
 from __future__ import annotations
 

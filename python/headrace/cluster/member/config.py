@@ -21,6 +21,7 @@ __all__ = ["ConsensusModuleConfig"]
 _PACKAGE = "io.aeron.cluster."
 _CLOCKS = {
     "ms": ClusterTimeUnit.MILLIS,
+    "us": ClusterTimeUnit.MICROS,
     "ns": ClusterTimeUnit.NANOS,
     f"{_PACKAGE}MillisecondClusterClock": ClusterTimeUnit.MILLIS,
     f"{_PACKAGE}NanosecondClusterClock": ClusterTimeUnit.NANOS,
@@ -189,7 +190,7 @@ class ConsensusModuleConfig(NodeConfig):
         "cluster.clock",
         "ms",
         one_of(*_CLOCKS),
-        "Unit of the cluster's time: ms or ns since 1970, or a clock class of the reference.",
+        "Unit of the cluster's time: ms, us or ns since 1970, or a clock class of the reference.",
     )
     wheel_tick_resolution_ns: int = duration(
         "cluster.wheel.tick.resolution", 8_000_000, "Of the reference's timers; here timers are not rounded."
