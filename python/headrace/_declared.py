@@ -126,6 +126,18 @@ class DeclaredConfig:
         return frozenset((*cls._by_property(), *cls._not_built))
 
     @classmethod
+    def property_of(cls, name: str) -> tuple[str, object] | None:
+        """The property of the specification and the default of a setting, by either of its names.
+
+        Returns:
+            ``None`` for what is no setting, or has no property.
+        """
+        for declared, item in cls._by_property().items():
+            if name in (declared, item.name):
+                return declared, item.default
+        return None
+
+    @classmethod
     def environment_doubts(cls, environment: Mapping[str, str]) -> list[str]:
         """What to tell of variables that look like settings and are none, as the driver does of its own."""
         prefix = cls._environment_prefix

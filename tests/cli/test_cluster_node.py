@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -205,6 +206,50 @@ def test_an_unknown_property_is_refused_by_name_or_passed_over(place: Place) -> 
     with running(command) as process:
         process.terminate()
         assert process.wait(TIMEOUT_S) == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, "aeron.cluster.members is required: id,ingress,consensus,log,catchup,archive; for example -D"),
+        (
+            {"aeron.cluster.members": "0,a:1,a:2,a:3,a:4,a:5"},
+            "aeron.cluster.ingress.channel is required: .*; for example -D aeron.cluster.ingress.channel=aeron:udp",
+        ),
+        (
+            {
+                "aeron.cluster.members": "0,a:1,a:2,a:3,a:4,a:5",
+                "aeron.cluster.ingress.channel": "aeron:udp",
+                "aeron.cluster.service.error.buffer.length": "1",
+            },
+            "aeron.cluster.service.error.buffer.length=1: must be .*; for example -D",
+        ),
+        (
+            {"aeron.archive.file.sync.level": "7"},
+            "aeron.archive.file.sync.level=7: must be 0, 1 or 2; for example",
+        ),
+    ],
+    ids=["members", "ingress", "container", "archive"],
+)
+def test_a_wrong_setting_is_named_as_it_is_given_and_nothing_is_made(
+    tmp_path: Path, settings: dict[str, str], words: str
+) -> None:
+    driver, cluster, archive = (tmp_path / name for name in ("driver", "cluster", "archive"))
+    settings = {"aeron.cluster.dir": str(cluster), "aeron.archive.dir": str(archive)} | settings
+    given = [word for name, value in settings.items() for word in ("-D", f"{name}={value}")]
+    head = [
+        sys.executable,
+        "-m",
+        "headrace",
+        "cluster",
+        "node",
+        "--dir",
+        str(driver),
+        "--driver",
+        "--archive",
+    ]
+    assert re.search(words, refused([*head, "--service", "tests.cli.test_cluster_node:Sum", *given]))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_in_use_or_wrong_is_named(place: Place, tmp_path: Path) -> None:

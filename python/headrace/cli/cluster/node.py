@@ -15,17 +15,23 @@ from headrace.cli.archive import is_control_given
 from headrace.cli.controls import ShownFormatter
 from headrace.cli.driver import PropertyType, allow_unknown_option
 from headrace.cli.lifecycle import Stop, until_stopped
+from headrace.cli.properties import named_by_property
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headrace import MediaDriver
     from headrace.archive import ArchiveServer
-    from headrace.cluster import ClusteredService, ConsensusModule, ServiceContainer
+    from headrace.cluster import ClusteredService, ConsensusModuleConfig, ServiceContainer
 
 _MODULE, _CONTAINER, _ARCHIVE, _DRIVER = "consensus module", "services", "archive", "driver"
 # Each container has its own of these, whatever a property says.
 _SNAPSHOT_STREAM, _SERVICE_ID = "aeron.cluster.snapshot.stream.id", "aeron.cluster.service.id"
+# What a member must be told.
+_EXAMPLES = {
+    "aeron.cluster.members": "0,localhost:9002,localhost:9003,localhost:9004,localhost:9005,localhost:8010",
+    "aeron.cluster.ingress.channel": "aeron:udp",
+}
 
 
 @click.command("node")
@@ -84,8 +90,9 @@ def node_command(
             _DRIVER: with_driver,
         }
         parts = {kind for kind, is_run in kinds.items() if is_run}
-        node = _Node(directory, _shared(dict(settings), parts, allow_unknown), held)
-        node.open(made, with_driver=with_driver, with_archive=with_archive)
+        node = _Node(directory, _shared(dict(settings), parts, allow_unknown), made, held)
+        node.check()
+        node.open()
         if not quiet:
             click.echo(
                 f"member {node.module.config.member_id} in {node.module.directory}, driver in "
@@ -166,33 +173,65 @@ class _Node:
 
     Args:
         directory: The driver's, if one was given.
-        properties: Of each part.
+        properties: Of each part that runs here.
+        services: The services that run here.
         held: Closes what is opened, last to first.
     """
 
     def __init__(
-        self, directory: Path | None, properties: dict[str, dict[str, str]], held: contextlib.ExitStack
+        self,
+        directory: Path | None,
+        properties: dict[str, dict[str, str]],
+        services: list[ClusteredService],
+        held: contextlib.ExitStack,
     ) -> None:
         self._directory = directory
         self._properties = properties
+        self._services = services
         self._held = held
         self._driver: MediaDriver | None = None
         self._archive: ArchiveServer | None = None
         self._containers: list[ServiceContainer] = []
 
-    def open(self, services: list[ClusteredService], *, with_driver: bool, with_archive: bool) -> None:
-        """Start all parts."""
-        if with_driver:
-            from headrace import MediaDriver
+    def check(self) -> None:
+        """Look at the settings of all parts but the driver, which looks at its own first of all.
 
+        Raises:
+            ConfigError: One is wrong; nothing is made.
+        """
+        from headrace.archive import ArchiveConfig
+        from headrace.cluster import ConsensusModuleConfig, ContainerConfig
+
+        if _ARCHIVE in self._properties:
+            with named_by_property(ArchiveConfig):
+                ArchiveConfig.of(**self._archive_settings())
+        with named_by_property(ConsensusModuleConfig, _EXAMPLES):
+            module = ConsensusModuleConfig.of(**self._module_settings())
+        for service_id in range(len(self._services)):
+            with named_by_property(ContainerConfig):
+                ContainerConfig.of(**self._container_settings(service_id, module))
+
+    def open(self) -> None:
+        """Start all parts."""
+        from headrace import MediaDriver
+        from headrace.archive import ArchiveServer
+        from headrace.cluster import ConsensusModule, ServiceContainer
+
+        if _DRIVER in self._properties:
             self._driver = self._held.enter_context(
                 MediaDriver(directory=self._directory, properties=self._properties[_DRIVER])
             )
-        if with_archive:
-            self._archive = self._held.enter_context(self._opened_archive())
-        self.module = self._held.enter_context(self._opened_module(len(services)))
-        for service_id, service in enumerate(services):
-            self._containers.append(self._held.enter_context(self._opened_container(service, service_id)))
+        if _ARCHIVE in self._properties:
+            self._archive = self._held.enter_context(
+                ArchiveServer(is_invoked=True, **self._where, **self._archive_settings())
+            )
+        self.module = self._held.enter_context(
+            ConsensusModule(is_invoked=True, **self._where, **self._module_settings())
+        )
+        for service_id, service in enumerate(self._services):
+            settings = self._container_settings(service_id, self.module.config)
+            container = ServiceContainer(service, is_invoked=True, **self._where, **settings)
+            self._containers.append(self._held.enter_context(container))
 
     @property
     def _where(self) -> dict[str, Any]:
@@ -206,36 +245,21 @@ class _Node:
         """The driver's."""
         return self.module._client.directory
 
-    def _opened_archive(self) -> ArchiveServer:
-        from headrace.archive import ArchiveServer
-
+    def _archive_settings(self) -> dict[str, Any]:
         properties = self._properties[_ARCHIVE]
         values: dict[str, Any] = {} if is_control_given(properties) else {"control_channel_enabled": False}
-        return ArchiveServer(properties=properties, is_invoked=True, **self._where, **values)
+        return {"properties": properties, **values}
 
-    def _opened_module(self, service_count: int) -> ConsensusModule:
-        from headrace.cluster import ConsensusModule
+    def _module_settings(self) -> dict[str, Any]:
+        return {"properties": self._properties[_MODULE], "service_count": len(self._services) or None}
 
-        return ConsensusModule(
-            properties=self._properties[_MODULE],
-            is_invoked=True,
-            service_count=service_count or None,
-            **self._where,
-        )
-
-    def _opened_container(self, service: ClusteredService, service_id: int) -> ServiceContainer:
-        from headrace.cluster import ServiceContainer
-
-        config = self.module.config
-        return ServiceContainer(
-            service,
-            properties=self._properties[_CONTAINER],
-            is_invoked=True,
-            service_id=service_id,
-            cluster_directory=config.services_directory or config.cluster_directory,
-            app_version=config.app_version,
-            **self._where,
-        )
+    def _container_settings(self, service_id: int, module: ConsensusModuleConfig) -> dict[str, Any]:
+        return {
+            "properties": self._properties[_CONTAINER],
+            "service_id": service_id,
+            "cluster_directory": module.services_directory or module.cluster_directory,
+            "app_version": module.app_version,
+        }
 
     def run(self, stop: Stop) -> None:
         """Give all parts their turns until stopped.

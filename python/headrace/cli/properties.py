@@ -1,0 +1,38 @@
+"""Errors about settings, for commands that take them with `-D`: under the names that are given there."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headrace._declared import DeclaredConfig
+
+
+@contextlib.contextmanager
+def named_by_property(
+    config: type[DeclaredConfig], examples: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """Have an error about a setting name its property, with what may be given for it.
+
+    Args:
+        config: What declares the settings.
+        examples: What may be given for properties that have no default.
+
+    Raises:
+        ConfigError: The block has raised one.
+    """
+    from headrace import ConfigError
+
+    try:
+        yield
+    except ConfigError as wrong:
+        declared = config.property_of(wrong.setting)
+        if declared is None:
+            raise
+        name, default = declared
+        example = (examples or {}).get(name, default)
+        advice = "" if example is None else f"; for example -D {name}={example}"
+        told = name if wrong.value == repr(None) else f"{name}={wrong.value}:"
+        raise ConfigError(f"{told} {wrong.rule}{advice}", name, wrong.value, wrong.rule) from wrong
