@@ -95,6 +95,34 @@ def test_parts_are_sent_as_one_message(lab: Lab) -> None:
         assert member.payloads == [b"abc"]
 
 
+@pytest.mark.parametrize(
+    ("detail", "longest"), [("max-message-length=100", 100), ("", None), ("max-message-length=1e9", None)]
+)
+def test_what_is_too_long_for_the_log_is_refused_before_it_is_sent(
+    lab: Lab, detail: str, longest: int | None
+) -> None:
+    """If the member says how long that is."""
+    (member,) = lab.add_members(1)
+    member.refuse(EventCode.OK, detail)
+    with lab.connect() as cluster:
+        cluster.offer_blocking(b"x" * 100)
+        cluster.offer_blocking((b"x" * 60, memoryview(b"y" * 40)))
+        assert [len(message) for message in received(lab, cluster, 2)] == [100, 100]
+        for one in (b"x" * 101, (b"x" * 60, memoryview(b"y" * 41)), memoryview(b"x" * 101)):
+            if longest is None:
+                cluster.offer_blocking(one)
+                continue
+            with pytest.raises(
+                headrace.ConfigError, match=r"^len\(data\)=101: must be at most 100, the longest"
+            ):
+                cluster.offer(one)
+        with pytest.raises(TypeError, match="bytes-like"):
+            cluster.offer("text")
+        cluster.offer_blocking(b"still there")
+        expected = 1 if longest else 4
+        assert received(lab, cluster, expected)[-1] == b"still there"
+
+
 def test_messages_to_other_sessions_are_not_given(lab: Lab) -> None:
     (member,) = lab.add_members(1)
     with lab.connect() as cluster:

@@ -46,6 +46,7 @@ from headrace.cluster.objects.layout import (
 )
 from headrace.testing import Link, Node, World
 from tests.cluster.members import Member
+from tests.ports import free_endpoint
 
 IPC = {"ingress_channel": "aeron:ipc", "egress_channel": "aeron:ipc"}
 ME = bytes(16)
@@ -487,6 +488,24 @@ def test_what_is_too_long_to_send_ends_its_own_call_only() -> None:
             client.object.long_text(10_000)
         assert raised.value.kind == "ResultTooLongError"
         assert client.object.add(1) == 2
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("ingress_channel", ["aeron:ipc", "aeron:udp"])
+def test_what_is_too_long_for_the_log_ends_its_own_call_only(ingress_channel: str) -> None:
+    """A client's stream takes longer messages than the log, whose terms are shorter."""
+    endpoint = free_endpoint()
+    where = IPC if ingress_channel == "aeron:ipc" else {"ingress_endpoints": f"0={endpoint}"}
+    with (
+        ClusterNode.embedded(
+            ObjectService(Shop()), ingress_endpoint=endpoint, log_channel="aeron:ipc?term-length=64k"
+        ) as node,
+        ObjectClient.connect(Shop, driver=node.driver, **where) as client,
+    ):
+        with pytest.raises(CallRefusedError, match=r"^fail\(\) was not sent: .*8160.*log"):
+            client.object.fail("x" * 10_000)
+        assert client.object.add(1) == 1
+        assert node.module.error_count == 0
 
 
 @pytest.mark.system

@@ -99,6 +99,15 @@ def test_sessions_end_by_time_by_the_service_and_by_their_number(java: JavaPeer,
         assert service.count == 22
 
 
+def test_a_client_in_java_is_told_of_a_message_that_is_too_long_for_the_log(
+    java: JavaPeer, tmp_path: Path
+) -> None:
+    with our_node(tmp_path, Counter(), log_channel="aeron:ipc?term-length=64k") as (node, ingress):
+        lines = call(java, node.driver.directory, ingress, UDP, "echo:1:10", "long:10000", "echo:1:8160")
+        told = "ERROR a message of 10000 bytes is too long for the log, which takes 8160 at most"
+        assert lines == ["CONNECTED", "ECHOED 1", f"TOLD [{told}]", "ECHOED 1", "DONE"]
+
+
 class Asking:
     """Lets in who gives credentials, or the answer to a question."""
 

@@ -21,7 +21,7 @@ import java.util.function.BooleanSupplier;
  * usage: ClusterCaller DIR INGRESS EGRESS COMMAND...
  *
  * INGRESS is a list of endpoints, or aeron:ipc. Commands: echo:COUNT:LENGTH, send:COUNT:ANSWERS, state, unit,
- * alive:MS, silent, later, close, snapshot, more:COUNT. The properties `credentials` and `answer` are what the client shows.
+ * long:LENGTH, alive:MS, silent, later, close, snapshot, more:COUNT. The properties `credentials` and `answer` are what the client shows.
  */
 public class ClusterCaller implements EgressListener
 {
@@ -194,6 +194,12 @@ public class ClusterCaller implements EgressListener
                         System.out.println("UNIT " + unit);
                     }
                 }
+                break;
+            case "long":
+                send(cluster, new byte[Integer.parseInt(words[1])]);
+                await(cluster, () -> !closed.isEmpty());
+                System.out.println("TOLD " + closed);
+                closed.clear();
                 break;
             case "alive":
                 final long end = System.nanoTime() + Long.parseLong(words[1]) * 1_000_000L;

@@ -204,7 +204,8 @@ class ClusterClient(Closing):
             takes polls, ``CLOSED`` when the session has ended, and the others of :class:`headrace.OfferResult`.
 
         Raises:
-            ConfigError: The message is too long.
+            ConfigError: The message is too long, for the stream or for the cluster's log; of the log Aeron's members do
+                not say it, and drop the message.
         """
         with self._lock:
             return self._session.offer(data)
@@ -222,6 +223,7 @@ class ClusterClient(Closing):
             The stream position after the message.
 
         Raises:
+            ConfigError: As for :meth:`offer`.
             PublicationTimeoutError: The time is over; ``.result`` says what was missing.
             SessionClosedError: The cluster has closed the session.
             ClusterTimeoutError: The cluster has no leader any more.

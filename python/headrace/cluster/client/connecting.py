@@ -16,6 +16,7 @@ from headrace.cluster.client.endpoints import EndpointsError, parse_endpoints
 from headrace.cluster.client.ingress import Ingress
 from headrace.cluster.client.states import ConnectState
 from headrace.cluster.errors import ClusterAuthenticationError, ClusterError, ClusterTimeoutError
+from headrace.cluster.protocol.announced import announced_length
 from headrace.cluster.protocol.codes import EventCode
 from headrace.cluster.protocol.messages import MessageError, decode, encode
 from headrace.cluster.protocol.session import (
@@ -58,6 +59,7 @@ class Opened:
         image: The stream of the leader there; ``None`` if it has gone already.
         ingress: The way to the leader.
         has_endpoints: Whether members are reached by endpoints that the cluster tells.
+        max_message_length: Of what the cluster's log takes; ``None`` if the cluster does not say it, as Aeron's do not.
     """
 
     cluster_session_id: int
@@ -68,6 +70,7 @@ class Opened:
     image: Image | None
     ingress: Ingress
     has_endpoints: bool
+    max_message_length: int | None
 
 
 Course = Generator[None, None, Any]
@@ -273,6 +276,7 @@ class Connecting:
             image,
             self._ingress,
             self._has_endpoints,
+            announced_length(answer.detail),
         )
 
     # --- what is said ----------------------------------------------------------------------------------------------

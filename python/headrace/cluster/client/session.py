@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from headrace._checks import wrong
 from headrace._exceptions import ClosedError, HeadraceError
 from headrace._logging import CLUSTER
 from headrace._results import OfferResult
@@ -22,6 +23,7 @@ from headrace.cluster.protocol.codes import AdminRequestType, EventCode
 from headrace.cluster.protocol.header import (
     HEADER_LENGTH,
     SESSION_MESSAGE,
+    length_of,
     pack_header,
     template_of,
     unpack_header,
@@ -86,6 +88,8 @@ class ClusterSession:
         self._image = opened.image
         self._ingress = opened.ingress
         self._has_endpoints = opened.has_endpoints
+        # The log's terms have one length for good, whichever member leads.
+        self._max_message_length = opened.max_message_length
         self._new_leader_timeout_s = config.new_leader_timeout_s(opened.leader_heartbeat_timeout_ns)
         self._handlers = handlers
         self._life = Life(CLIENT)
@@ -153,6 +157,11 @@ class ClusterSession:
 
     def offer(self, data: Any) -> int | OfferResult:
         """Send one message, if that can be done now."""
+        longest = self._max_message_length
+        if longest is not None and (length := _length_of(data)) > longest:
+            raise wrong(
+                "len(data)", length, f"must be at most {longest}, the longest that the cluster's log takes"
+            )
         return self._send(with_header(self._header, data))
 
     def send_keep_alive(self) -> int | OfferResult:
@@ -404,6 +413,14 @@ class ClusterSession:
             )
         elif state is not previous:
             CLUSTER.info("session %d: %s: %s", self.cluster_session_id, state.name, reason)
+
+
+def _length_of(data: Any) -> int:
+    """The length of a message; what is none is refused where it is offered."""
+    try:
+        return length_of(data)
+    except TypeError:
+        return 0
 
 
 def _tell(handler: Callable[[Any], object] | None, event: object) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from headrace._exceptions import RegistrationError
 from headrace.cluster.member.members import ingress_endpoints
 from headrace.cluster.member.sessions import SessionState
+from headrace.cluster.protocol.announced import announcement
 from headrace.cluster.protocol.codes import CloseReason, EventCode
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ class Checking:
             # Not before: after a crash another client may be given the id of a session that is not in the log.
             if context.commit_position < session.opened_log_position:
                 return 0
-            session.is_open_event_pending = not self._egress.event(session, term_id, EventCode.OK)
+            text = announcement(writer.max_message_length)
+            session.is_open_event_pending = not self._egress.event(session, term_id, EventCode.OK, text)
         elif session.is_new_leader_event_pending:
             endpoints = ingress_endpoints(context.config.all_members)
             session.is_new_leader_event_pending = not self._egress.new_leader(session, term_id, endpoints)

@@ -8,8 +8,8 @@ from headrace._results import Action
 from headrace._weak import weakly
 from headrace.channel import ChannelUri
 from headrace.cluster.member.states import Toggle
-from headrace.cluster.protocol.codes import AdminRequestType, AdminResponseCode, CloseReason
-from headrace.cluster.protocol.header import HEADER_LENGTH, SESSION_MESSAGE, template_of
+from headrace.cluster.protocol.codes import AdminRequestType, AdminResponseCode, CloseReason, EventCode
+from headrace.cluster.protocol.header import HEADER_LENGTH, SESSION_MESSAGE, template_of, unpack_header
 from headrace.cluster.protocol.messages import SCHEMA_ID, MessageError, decode
 from headrace.cluster.protocol.session import (
     AdminRequest,
@@ -86,13 +86,7 @@ class Ingress:
         """What is no message of a session, or a message that the log can never take."""
         context = self._context
         if template_of(data) == SESSION_MESSAGE:
-            longest = self._writer.max_message_length
-            if len(data) <= longest:
-                self._writer.check_open()
-            context.log.warning(
-                "a client sends a message that is too long for the log",
-                f"length={len(data) - HEADER_LENGTH}, and {longest - HEADER_LENGTH} is the most",
-            )
+            self._too_long(data)
             return Action.CONTINUE
         try:
             request = decode(data)
@@ -118,6 +112,22 @@ class Ingress:
             ):
                 self._of_session(request, session, header)
         return Action.CONTINUE
+
+    def _too_long(self, data: bytes) -> None:
+        """The log never takes a message, of an open session: its client is told, if its program listens to events."""
+        context, longest = self._context, self._writer.max_message_length
+        length = len(data) - HEADER_LENGTH
+        if length <= longest:
+            self._writer.check_open()
+        context.log.warning(
+            "a client sends a message that is too long for the log",
+            f"length={length}, and {longest} is the most",
+        )
+        _, session_id, _ = unpack_header(data)
+        session = context.applied.sessions.get(session_id)
+        if session is not None:
+            text = f"a message of {length} bytes is too long for the log, which takes {longest} at most"
+            self._egress.event(session, context.leadership_term_id, EventCode.ERROR, text)
 
     def _of_session(
         self, request: SessionKeepAlive | SessionCloseRequest | AdminRequest, session: Session, header: Header

@@ -9,7 +9,7 @@ from headrace._results import OfferResult
 from headrace.client import Sequencer
 from headrace.cluster.errors import ClusterError
 from headrace.cluster.protocol.codes import CloseReason, ClusterAction, ClusterTimeUnit
-from headrace.cluster.protocol.header import pack_header, with_header
+from headrace.cluster.protocol.header import HEADER_LENGTH, pack_header, with_header
 from headrace.cluster.protocol.log import (
     ClusterActionRequest,
     NewLeadershipTermEvent,
@@ -46,8 +46,8 @@ class LogWriter:
 
     @property
     def max_message_length(self) -> int:
-        """Of an entry."""
-        return self.publication.max_message_length
+        """Of what a client sends, without the header."""
+        return self.publication.max_message_length - HEADER_LENGTH
 
     def sequencer(self) -> Sequencer:
         """What puts the messages of clients into the log."""
