@@ -22,7 +22,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from headrace._checks import shown, wrong
 
-__all__ = ["check_fields", "checked", "checked_class"]
+__all__ = ["check_fields", "checked", "checked_class", "explain"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -41,10 +41,20 @@ class _Kind:
     Attributes:
         words: To be read after "must be"; empty where any object will do.
         is_met: Whether an object is one.
+        hint: What makes one of an object that is none, to be read after the words; empty where that is not known.
     """
 
     words: str
     is_met: Callable[[Any], bool]
+    hint: Callable[[object], str] = lambda value: ""
+
+
+_EXPLAINED: dict[type, Callable[[object], str]] = {}
+
+
+def explain(kind: type, hint: Callable[[object], str]) -> None:
+    """Have errors about arguments that are no `kind` say what makes one of what was given."""
+    _EXPLAINED[kind] = hint
 
 
 _ANY = _Kind("", lambda value: True)
@@ -90,7 +100,11 @@ def _kind(annotation: object) -> _Kind:
         return _Kind(f"a {_name(annotation)}", lambda value: all(hasattr(value, name) for name in members))
     if issubclass(annotation, Enum):
         return _Kind(f"a member of {_name(annotation)}", lambda value: isinstance(value, annotation))
-    return _Kind(f"a {_name(annotation)}", lambda value: isinstance(value, annotation))
+    return _Kind(
+        f"a {_name(annotation)}",
+        lambda value: isinstance(value, annotation),
+        lambda value: _EXPLAINED[annotation](value) if annotation in _EXPLAINED else "",
+    )
 
 
 def _any_of(kinds: list[_Kind]) -> _Kind:
@@ -109,7 +123,10 @@ def _any_of(kinds: list[_Kind]) -> _Kind:
                 return True
         return False
 
-    return _Kind(text, is_met)
+    def hint(value: object) -> str:
+        return next(filter(None, (kind.hint(value) for kind in kinds)), "")
+
+    return _Kind(text, is_met, hint)
 
 
 def _name(annotation: type) -> str:
@@ -223,12 +240,15 @@ class _Check:
         name, kind = argument.name, argument.kind
         if kind.is_met(value):
             raise wrong(name, value, argument.limit.words)
-        raise TypeError(f"{name}={shown(name, value)}: must be {kind.words}{self._hint(name, value)}")
+        hint = kind.hint(value) or self._hint(name, value)
+        raise TypeError(f"{name}={shown(name, value)}: must be {kind.words}{hint}")
 
     def _hint(self, name: str, value: object) -> str:
-        """What else helps: how a channel looks, or where a path belongs that was given for something else."""
+        """What else helps: how a channel looks, or where a path or a class belongs."""
         if name == "channel":
             return ", such as 'aeron:ipc'"
+        if isinstance(value, type):
+            return f"; this is a class, give an instance of it: {value.__qualname__}(...)"
         others = self._signature.parameters
         if name == "directory" and hasattr(value, "_driver"):
             return "; for a driver of this process, use driver=" if "driver" in others else ""

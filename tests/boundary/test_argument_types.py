@@ -238,6 +238,13 @@ def test_a_directory_given_for_something_else_is_told_where_it_belongs(media_dri
         headrace.connect(media_driver)
 
 
+def test_a_class_given_for_an_instance_is_told_so():
+    with pytest.raises(
+        TypeError, match=r"must be a headrace\.Client or None; this is a class, give an instance"
+    ):
+        headrace.Archive.connect(headrace.Client)
+
+
 @pytest.mark.parametrize(
     ("ask", "message"),
     [

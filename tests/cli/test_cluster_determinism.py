@@ -134,6 +134,19 @@ def test_a_replay_that_dies_is_told_with_its_position(directory: Path) -> None:
     assert "ended with exit status 7, after log_position=" in done.stdout
 
 
+class Misspelt(ClusteredService):
+    """Has a handler that nothing calls."""
+
+    def on_sesion_message(self, *_: object) -> None: ...
+
+
+def test_a_misspelt_handler_is_named_before_anything_is_replayed(directory: Path) -> None:
+    done = check(directory, "Misspelt")
+    assert done.returncode == 1
+    assert "did you mean on_session_message?" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 class Jobs:
     """An object, and no service."""
 

@@ -26,6 +26,7 @@ from headrace.cluster import (
     DeterminismCheck,
     DeterminismError,
     ModuleState,
+    ServiceContainer,
 )
 from headrace.cluster.directory import ClusterDirectory
 from headrace.cluster.log.entries import EntryType
@@ -378,12 +379,16 @@ def test_a_misspelt_handler_and_a_node_without_a_service_are_refused(tmp_path: P
 
     with pytest.raises(ConfigError, match=r"has on_sesion_message, .*did you mean on_session_message\?"):
         ClusterNode(Misspelt(), directory=tmp_path)
+    with pytest.raises(ConfigError, match=r"service=.*did you mean on_session_message\?"):
+        ServiceContainer(Misspelt(), cluster_directory=tmp_path)
+    with pytest.raises(ConfigError, match=r"make\(\)=.*did you mean on_session_message\?"):
+        DeterminismCheck(Misspelt)
     with pytest.raises(ConfigError, match="a node without a service answers nothing"):
         ClusterNode(directory=tmp_path)
 
 
 def test_a_service_that_is_none_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"services\[1\]"):
+    with pytest.raises(TypeError, match=r"services\[1\]"):
         ClusterNode(Total(), object(), directory=tmp_path)  # type: ignore[arg-type]
 
 
@@ -393,9 +398,27 @@ def test_an_object_and_a_class_are_told_what_makes_a_service_of_them(tmp_path: P
         def put(self) -> int:
             return 1
 
-    for given, text in ((Jobs(), r"ObjectService\(.*Jobs\(\)\)"), (Total, r"give an instance, Total\(\)")):
-        with pytest.raises(ConfigError, match=text):
+    class Sums:
+        def on_session_message(self, *_: object) -> None: ...
+
+    for given, text in (
+        (Jobs(), r"ObjectService\(.*Jobs\(\)\)"),
+        (Jobs, r"ObjectService\(.*Jobs\(\)\)"),
+        (Total, r"give an instance of it: Total\(\)"),
+        (Sums(), r"have its class inherit from that: class .*Sums\(ClusteredService\)"),
+    ):
+        text = f"must be a headrace.cluster.ClusteredService; .*{text}"
+        with pytest.raises(TypeError, match=rf"services\[0\]=.*: {text}"):
             ClusterNode(given, directory=tmp_path)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=f"service=.*: {text}"):
+            ServiceContainer(given, cluster_directory=tmp_path)  # type: ignore[arg-type]
+    with pytest.raises(
+        TypeError, match=r"make=.*: must be callable, .* give the class, Total, or a function"
+    ):
+        DeterminismCheck(Total())  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"make\(\)=.*give an instance of it: Total\(\)"):
+        DeterminismCheck(lambda: Total)  # type: ignore[arg-type, return-value]
+    assert list(tmp_path.iterdir()) == []
 
 
 class Part:

@@ -75,7 +75,8 @@ class ClusterNode(Closing):
             goes for them too.
 
     Raises:
-        ConfigError: A setting is wrong, or another node uses the driver.
+        TypeError: A service is none; the text says what makes one of it.
+        ConfigError: A setting is wrong, a service has a misspelt handler, or another node uses the driver.
         ClusterFileError: Another member runs on the directory, or a file is damaged.
     """
 

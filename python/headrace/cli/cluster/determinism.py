@@ -52,9 +52,11 @@ def check_determinism_command(
       headrace cluster check-determinism /data/node prices:OrderBook
       headrace cluster check-determinism /data/node prices:OrderBook --from-snapshot
     """
+    from headrace.cluster import DeterminismCheck
     from headrace.cluster.directory import ClusterDirectory
 
-    service_maker(service)
+    # Refuses here what cannot be checked, before the log is copied.
+    DeterminismCheck(service_maker(service))
     ClusterDirectory(directory).check_no_member_runs()
     with ClusterDirectory(directory).recording_log():
         archive = archive_of(directory, archive_directory)

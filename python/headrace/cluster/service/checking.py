@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 
-from headrace._checks import wrong
+from headrace._arguments import explain
+from headrace._checks import shown, wrong
 from headrace.cluster.service.clustered_service import ClusteredService
 
 __all__ = ["COMMAND_MARK", "check_service"]
@@ -25,10 +26,12 @@ def check_service(name: str, value: object) -> None:
         value: What was given.
 
     Raises:
-        ConfigError: It is none, and the text says what makes one of it; or it has a misspelt handler.
+        TypeError: It is none; the text says what makes one of it.
+        ConfigError: It has a misspelt handler.
     """
     if not isinstance(value, ClusteredService):
-        raise wrong(name, value, f"must be a headrace.cluster.ClusteredService{_what_makes_one(value)}")
+        must = f"must be a headrace.cluster.ClusteredService{_what_makes_one(value)}"
+        raise TypeError(f"{name}={shown(name, value)}: {must}")
     kind = type(value)
     for given in set(dir(kind)) - _HANDLERS - {"on_session_messages"}:
         near = difflib.get_close_matches(given, _HANDLERS, n=1, cutoff=_NEAR)
@@ -42,7 +45,12 @@ def _what_makes_one(value: object) -> str:
     kind = value if isinstance(value, type) else type(value)
     name = kind.__qualname__
     if any(hasattr(getattr(kind, attribute, None), COMMAND_MARK) for attribute in dir(kind)):
-        return f": its class has commands, so wrap it, headrace.cluster.objects.ObjectService({name}())"
-    if isinstance(value, type) and issubclass(value, ClusteredService):
-        return f": give an instance, {name}()"
-    return ""
+        return f"; its class has commands, so wrap it: headrace.cluster.objects.ObjectService({name}())"
+    if issubclass(kind, ClusteredService):
+        return f"; this is a class, give an instance of it: {name}()"
+    if kind in (type(None), type) or kind.__module__ == "builtins":
+        return ""
+    return f"; have its class inherit from that: class {name}(ClusteredService)"
+
+
+explain(ClusteredService, _what_makes_one)

@@ -31,6 +31,7 @@ from headrace.cluster.protocol.control import JoinLog, RequestServiceAck, Servic
 from headrace.cluster.service import egress
 from headrace.cluster.service.archive_session import ArchiveSession
 from headrace.cluster.service.callbacks import Callbacks
+from headrace.cluster.service.checking import check_service
 from headrace.cluster.service.cluster import Cluster
 from headrace.cluster.service.clustered_service import ClusteredService
 from headrace.cluster.service.config import ContainerConfig
@@ -81,7 +82,8 @@ class ServiceContainer(Agent):
         **settings: See :class:`headrace.cluster.ContainerConfig`.
 
     Raises:
-        ConfigError: A setting is wrong.
+        TypeError: The service is none; the text says what makes one of it.
+        ConfigError: A setting is wrong, or the service has a misspelt handler.
         ClusterFileError: Another container of the service runs on the directory.
         DriverTimeoutError: No driver answers on the directory.
         OSError: The disk refuses something.
@@ -105,6 +107,7 @@ class ServiceContainer(Agent):
         **settings: Unpack[ContainerSettings],
     ) -> None:
         super().__init__()
+        check_service("service", service)
         check_driver(driver)
         doubts = ContainerConfig.environment_doubts(os.environ) if config is None else []
         self.config = config = ContainerConfig.of(config, properties, **settings)

@@ -6,9 +6,10 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
-from headrace._checks import excerpt
+from headrace._checks import excerpt, shown
 from headrace.cluster.errors import ClusterError
 from headrace.cluster.protocol.codes import CloseReason, ClusterTimeUnit, Role
+from headrace.cluster.service.checking import check_service
 from headrace.cluster.service.cluster import Cluster
 from headrace.cluster.service.clustered_service import ClusteredService
 from headrace.cluster.service.guards import Guard
@@ -166,10 +167,22 @@ class DeterminismCheck(ClusteredService):
         make: Makes an instance; called twice.
         state_every: After how many entries what :meth:`ClusteredService.on_take_snapshot` gives is compared as well; 0
             for at snapshots only. With more than 1 the state may have parted before the entry that is named.
+
+    Raises:
+        TypeError: What `make` is or gives is of another type; the text says what to do.
+        ConfigError: The service has a misspelt handler.
+        ClusterError: The service has ``on_session_messages``.
     """
 
     def __init__(self, make: Callable[[], ClusteredService], *, state_every: int = 1) -> None:
-        self._first = _Instance(make(), None)
+        given: object = make
+        if not callable(given):
+            name = type(given).__qualname__
+            rule = f"must be callable, since it makes two instances: give the class, {name}, or a function"
+            raise TypeError(f"make={shown('make', given)}: {rule}")
+        first = make()
+        check_service("make()", first)
+        self._first = _Instance(first, None)
         if hasattr(self._first.service, "on_session_messages"):
             raise ClusterError(
                 f"{type(self._first.service).__name__} has on_session_messages, and a check gives messages one by one: "
