@@ -13,6 +13,7 @@ import pytest
 from benches.processes import ROOT
 
 from headrace.cluster import ClientSession, Cluster, ClusteredService, ClusterNode
+from headrace.cluster.directory import ClusterDirectory
 from headrace.cluster.objects import command
 from tests.helpers import TIMEOUT_S
 
@@ -92,9 +93,9 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path / "node"
 
 
-def check(directory: Path, name: str) -> subprocess.CompletedProcess[str]:
+def check(directory: Path, name: str, *options: str) -> subprocess.CompletedProcess[str]:
     service = f"tests.cli.test_cluster_determinism:{name}"
-    command = [sys.executable, "-m", "headrace", "cluster", "check-determinism", str(directory), service]
+    command = [sys.executable, "-m", "headrace", "cluster", "check-determinism", str(directory), service, *options]
     return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, cwd=ROOT)
 
 
@@ -104,6 +105,22 @@ def test_a_service_that_does_the_same_again_passes(directory: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "does the same again, up to log position" in done.stdout
     assert sorted(path.name for path in directory.rglob("*")) == before
+
+
+@pytest.mark.parametrize("options", [(), ("--from-snapshot",)])
+def test_both_replays_begin_at_the_same_position_of_a_log_with_snapshots(
+    directory: Path, options: tuple[str, ...]
+) -> None:
+    with ClusterNode(Fair(), directory=directory) as node, node.connect() as cluster:
+        for _ in range(2):
+            cluster.offer_blocking(b"more")
+            assert cluster.receive(TIMEOUT_S)
+            node.take_snapshot()
+    # The log after this snapshot has a request for another one.
+    with ClusterDirectory(directory / "cluster").changed_recording_log() as log:
+        assert log.invalidate_latest_snapshot()
+    done = check(directory, "Fair", *options)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(("name", "words"), [("Unfair", "first seen at log_position="), ("Dice", "random")])

@@ -67,19 +67,30 @@ def check_determinism_command(
             if (directory / name).exists():
                 shutil.copyfile(directory / name, copy / "cluster" / name)
         shutil.copytree(archive, copy / "archive", ignore=shutil.ignore_patterns("archive-mark*", "*.events"))
-        if not from_snapshot:
-            with ClusterDirectory(copy / "cluster").changed_recording_log() as log:
-                while log.invalidate_latest_snapshot():
-                    pass
+        with ClusterDirectory(copy / "cluster").recording_log() as log:
+            latest = log.latest_snapshot(0) if from_snapshot else []
+        start = latest[0].log_position if latest else 0
         first, second = copy / "1", copy / "2"
+        _forget_snapshots(copy, start)
         position = _replay(copy, service, first, "1", timeout_s)
-        # The entries that the first node added, such as its term, are in the log that the second one replays.
+        # A replay takes each snapshot of the log again: the second one must not begin with one of the first's. The
+        # entries that the first node added, such as its term, are in the log that the second one replays.
+        _forget_snapshots(copy, start)
         _replay(copy, service, second, "2", timeout_s)
         difference = _difference(first, second)
     if difference is not None:
         click.echo(difference)
         raise SystemExit(FAILED)
     click.echo(f"{service} does the same again, up to log position {position}")
+
+
+def _forget_snapshots(directory: Path, log_position: int) -> None:
+    """Have the next start in the copy use no snapshot that was taken after the position."""
+    from headrace.cluster.directory import ClusterDirectory
+
+    with ClusterDirectory(directory / "cluster").changed_recording_log() as log:
+        while (latest := log.latest_snapshot(0)) and latest[0].log_position > log_position:
+            log.invalidate_latest_snapshot()
 
 
 def _replay(directory: Path, service: str, trace: Path, seed: str, timeout_s: float) -> int:
