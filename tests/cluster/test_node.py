@@ -110,6 +110,23 @@ def test_a_snapshot_is_there_when_the_call_returns(tmp_path: Path) -> None:
         assert sums(node, 4) == [7]
 
 
+def test_a_new_log_begins_from_the_latest_snapshot_of_the_old_one(tmp_path: Path) -> None:
+    with ClusterNode(Total(), directory=tmp_path / "node") as node:
+        assert sums(node, 1, 2) == [1, 3]
+        node.take_snapshot()
+        # Lost with the old log.
+        assert sums(node, 4) == [7]
+    with ClusterDirectory(tmp_path / "node/cluster").changed_recording_log() as log:
+        assert log.seed_from_latest_snapshot() == 2
+    with ClusterNode(Total(), directory=tmp_path / "node") as node:
+        assert sums(node, 10) == [13]
+    with ClusterNode(Total(), directory=tmp_path / "node") as node:
+        assert sums(node, 10) == [23]
+        node.take_snapshot()
+    with ClusterNode(Total(), directory=tmp_path / "node") as node:
+        assert sums(node, 10) == [33]
+
+
 def test_a_snapshot_that_fails_is_told(tmp_path: Path) -> None:
     class Stuck(Total):
         def on_take_snapshot(self) -> Iterable[bytes]:

@@ -56,14 +56,15 @@ def check_place(marker: SnapshotMarker, log_position: int, leadership_term_id: i
 
     Args:
         marker: Begin or end of the part.
-        log_position: Of the entry in the recording log.
+        log_position: Of the entry in the recording log; 0 where an operator has begun a new log with the snapshot, which
+            may be of any position of the old one.
         leadership_term_id: Of that entry.
 
     Raises:
         ClusterError: It is of another place: loaded, it would be an older or a newer state.
     """
     for name, found, expected in (
-        ("log_position", marker.log_position, log_position),
+        ("log_position", marker.log_position, log_position or marker.log_position),
         ("leadership_term_id", marker.leadership_term_id, leadership_term_id),
     ):
         if found != expected:
