@@ -95,7 +95,16 @@ def directory(tmp_path: Path) -> Path:
 
 def check(directory: Path, name: str, *options: str) -> subprocess.CompletedProcess[str]:
     service = f"tests.cli.test_cluster_determinism:{name}"
-    command = [sys.executable, "-m", "headrace", "cluster", "check-determinism", str(directory), service, *options]
+    command = [
+        sys.executable,
+        "-m",
+        "headrace",
+        "cluster",
+        "check-determinism",
+        str(directory),
+        service,
+        *options,
+    ]
     return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, cwd=ROOT)
 
 

@@ -204,7 +204,9 @@ def test_a_dry_run_and_a_no_change_nothing(tmp_path: Path) -> None:
     (tmp_path / RECORDING_LOG_NAME).write_bytes(before)
     where = "the snapshot at position 640 of term 0"
     assert run("invalidate-latest-snapshot", str(tmp_path), "-n").output == f"would invalidate {where}\n"
-    assert run("seed", str(tmp_path), "-n").output == f"the next start would begin a new log from {where}\n"
+    assert run("seed", str(tmp_path), "-n").output == (
+        f"the next start would begin a new log from {where}, without the messages after it\n"
+    )
     assert run("invalidate-latest-snapshot", str(tmp_path), answer="n\n").exit_code == 255
     assert run("seed", str(tmp_path), answer="n\n").exit_code == 255
     assert run("sort", str(tmp_path)).exit_code == 255

@@ -34,11 +34,15 @@ SUBCOMMANDS = {
         "headrace.cli.archive", "Run an archive; list, check, replay and truncate recordings.", is_group=True
     ),
     "cluster": LazyCommand(
-        "headrace.cli.cluster", "Look at the directory of a cluster's member, of Aeron's too.", is_group=True
+        "headrace.cli.cluster",
+        "Run a member of a cluster; look at one and tell it what to do.",
+        is_group=True,
     ),
     "bench": LazyCommand("headrace.cli.bench", "Measure this machine: throughput, round trips, start-up."),
     "docs": LazyCommand("headrace.cli.docs", "Show the API reference, in the terminal."),
-    "completion": LazyCommand("headrace.cli.completion", "Print what makes a shell complete this command."),
+    "completion": LazyCommand(
+        "headrace.cli.completion", "Print the script that makes a shell complete this command."
+    ),
 }
 # Set by a shell that asks for completions, as `headrace completion` told it to.
 _COMPLETE_VARIABLE = "_HEADRACE_COMPLETE"

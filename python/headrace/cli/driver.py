@@ -32,7 +32,7 @@ class PropertyType(click.ParamType[tuple[str, str]]):
 
 
 allow_unknown_option = click.option(
-    "--allow-unknown", is_flag=True, help="Pass over settings that nothing here knows."
+    "--allow-unknown", is_flag=True, help="Ignore settings that no part of this process knows."
 )
 
 

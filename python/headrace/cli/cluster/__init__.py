@@ -25,15 +25,17 @@ SUBCOMMANDS = {
         _LOOKING, "Show the errors of a member, its services and its driver.", "errors_command"
     ),
     "is-leader": LazyCommand(_ASKING, "Say whether the member leads.", "is_leader_command"),
-    "list-members": LazyCommand(_ASKING, "Ask the member who is in the cluster.", "list_members_command"),
-    "snapshot": LazyCommand(_ASKING, "Have a leader take a snapshot.", "snapshot_command"),
-    "suspend": LazyCommand(_ASKING, "Have a leader take no messages.", "suspend_command"),
-    "resume": LazyCommand(_ASKING, "Have a leader take messages again.", "resume_command"),
-    "shutdown": LazyCommand(_ASKING, "Have a cluster take a snapshot and end.", "shutdown_command"),
-    "abort": LazyCommand(_ASKING, "Have a cluster end without a snapshot.", "abort_command"),
+    "list-members": LazyCommand(
+        _ASKING, "Ask a member which members the cluster has.", "list_members_command"
+    ),
+    "snapshot": LazyCommand(_ASKING, "Have the cluster take a snapshot.", "snapshot_command"),
+    "suspend": LazyCommand(_ASKING, "Have the cluster take no messages.", "suspend_command"),
+    "resume": LazyCommand(_ASKING, "Have a suspended cluster take messages again.", "resume_command"),
+    "shutdown": LazyCommand(_ASKING, "Have all members take a snapshot and end.", "shutdown_command"),
+    "abort": LazyCommand(_ASKING, "Have all members end without a snapshot.", "abort_command"),
     "describe-latest-snapshot": LazyCommand(
         "headrace.cli.cluster.snapshot",
-        "Print the consensus module's latest snapshot.",
+        "Print the consensus module's part of the latest snapshot.",
         "describe_snapshot_command",
     ),
     "check-determinism": LazyCommand(
@@ -42,14 +44,16 @@ SUBCOMMANDS = {
         "check_determinism_command",
     ),
     "recording-log": LazyCommand(_LOG, "List the terms and snapshots of a member.", "recording_log_command"),
-    "recovery-plan": LazyCommand(_LOG, "Show with what a member begins.", "recovery_plan_command"),
+    "recovery-plan": LazyCommand(
+        _LOG, "Show from which snapshot and log a member starts.", "recovery_plan_command"
+    ),
     "recording-plan": LazyCommand(_LOG, "The same as recovery-plan.", "recovery_plan_command"),
-    "sort": LazyCommand(_LOG, "Write the recording log in order.", "sort_command"),
+    "sort": LazyCommand(_LOG, "Write the entries of the recording log in order.", "sort_command"),
     "seed": LazyCommand(
-        _LOG, "Have the next start begin a new log from the latest snapshot.", "seed_command"
+        _LOG, "Begin a new log from the latest snapshot, without the messages after it.", "seed_command"
     ),
     "invalidate-latest-snapshot": LazyCommand(
-        _LOG, "Have the next start not use the latest snapshot.", "invalidate_command"
+        _LOG, "Have the next start use the snapshot before the latest one.", "invalidate_command"
     ),
 }
 
@@ -85,7 +89,7 @@ class _ToolGroup(LazyGroup):
 
 @click.group(cls=_ToolGroup, subcommands=SUBCOMMANDS)
 def command() -> None:
-    """Run a member of a cluster; look at the directory of one, of Aeron's too, and tell it what to do.
+    """Run a member of a cluster; look at the directory of a member, of Headrace's or Aeron's; tell a member what to do.
 
     \b
     Examples:

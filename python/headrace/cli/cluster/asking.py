@@ -39,9 +39,9 @@ def _member(directory: Path) -> RunningMember:
 @click.command("is-leader")
 @directory_argument
 def is_leader_command(directory: Path) -> None:
-    """Say whether the member of the DIRECTORY leads: with exit status 0 it does, with 1 it does not.
+    """Say whether the member of the DIRECTORY leads: exit status 0 says yes, 1 says no.
 
-    With 255 no member has run on the directory. A member whose driver is gone does not lead.
+    255 says that no member has run on the directory. A member whose driver has ended does not lead.
     """
     from headrace.tools import DriverFileMissingError, DriverGoneError
 
@@ -59,9 +59,9 @@ def is_leader_command(directory: Path) -> None:
 @_timeout_option
 @options.json_option
 def list_members_command(directory: Path, timeout_s: float, as_json: bool) -> None:
-    """Ask the running member of the DIRECTORY who is in the cluster.
+    """Ask the running member of the DIRECTORY which members the cluster has.
 
-    The answer is its own view: what a follower says of other members may be old.
+    The answer is the view of that member: a follower may have old values of the others.
     """
     answer = _member(directory).members(timeout_s)
     if as_json:
@@ -111,14 +111,19 @@ snapshot_command = _asking(
 )
 suspend_command = _asking(
     "suspend",
-    "Have the cluster take no messages, fire no timers and connect no clients. DIRECTORY is the leader's.",
+    "Have the cluster take no messages, fire no timers and connect no clients until `headrace cluster resume`. "
+    "DIRECTORY is the leader's.",
 )
-resume_command = _asking("resume", "Have a suspended cluster go on. DIRECTORY is the leader's.")
+resume_command = _asking(
+    "resume",
+    "Have a suspended cluster take messages, fire timers and connect clients again. DIRECTORY is the leader's.",
+)
 shutdown_command = _asking(
     "shutdown",
-    "Have all members take a snapshot and end. DIRECTORY is the leader's. It does not wait for the end.",
+    "Have all members take a snapshot and end. DIRECTORY is the leader's. The command does not wait for the end.",
 )
 abort_command = _asking(
     "abort",
-    "Have all members end without a snapshot. DIRECTORY is the leader's. It does not wait for the end.",
+    "Have all members end without a snapshot. Nothing is deleted: the next start replays the log from the snapshot "
+    "before. DIRECTORY is the leader's. The command does not wait for the end.",
 )

@@ -33,19 +33,26 @@ _ADVICE = (
 @click.option(
     "--from-snapshot", is_flag=True, help="Begin with the latest snapshot, and not with the whole log."
 )
-@click.option("--timeout", "timeout_s", type=click.FloatRange(min=0), default=600.0, show_default=True)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0),
+    default=600.0,
+    show_default=True,
+    help="Seconds that each of the two replays may take.",
+)
 def check_determinism_command(
     directory: Path, service: str, archive_directory: Path | None, from_snapshot: bool, timeout_s: float
 ) -> None:
     """Replay the log of a member that does not run into two instances of a service, and compare what they do.
 
-    It does so in two processes, one after the other, whose hashes of texts differ, and compares these as well: an
-    answer in the order of a set is found.
+    Two processes do so, one after the other, whose hashes of texts differ, and the command compares the processes as
+    well: so it finds an answer in the order of a set.
 
-    CLASS is the service's, or a function that gives a service, such as an ObjectService around an object. Nothing in
-    the DIRECTORY changes: the log is copied to a temporary directory first, which needs as much room. Exit status 1
-    says that the instances parted, with the first position of the log where they did, or that a handler raised or asked
-    for the time, for random numbers or for threads.
+    CLASS is the service's class, or a function that gives a service, such as an ObjectService around an object. Nothing
+    in the DIRECTORY changes: the command first copies the recording log and the whole archive to a temporary directory,
+    which needs as much room. Exit status 1 says that the instances differ, with the first position of the log where
+    they do, or that a handler raised or asked for the time, for random numbers or for threads.
 
     \b
     Examples:

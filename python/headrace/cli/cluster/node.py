@@ -68,10 +68,10 @@ def node_command(
 ) -> None:
     """Run a member of a cluster until Ctrl-C or SIGTERM. Both stop it cleanly, with exit status 0.
 
-    It uses the driver of --dir, and an archive on it; services may run in processes of their own. Settings come from
-    defaults, then the environment (AERON_CLUSTER_...), then -D, then the other options; a later one overrides an
-    earlier one. A cluster that an operator has shut down ends the process with exit status 1, and so does a failure;
-    the mark file in aeron.cluster.dir says why.
+    Without --driver it uses the driver of --dir, without --archive an archive on that driver, without --service
+    services in processes of their own. Settings come from defaults, then the environment (AERON_CLUSTER_...), then -D,
+    then the other options; a later one overrides an earlier one. When an operator ends the cluster, or a part fails,
+    the process ends with exit status 1; the mark file in aeron.cluster.dir says why.
 
     \b
     Examples:

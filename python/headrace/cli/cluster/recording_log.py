@@ -79,7 +79,7 @@ def _row(entry: Entry) -> tuple[str, ...]:
 def recovery_plan_command(
     directory: Path, service_count: int, archive_directory: Path | None, as_json: bool
 ) -> None:
-    """Show with what a member with SERVICE_COUNT services begins when it starts on the DIRECTORY.
+    """Show from which snapshot and which part of the log a member with SERVICE_COUNT services starts.
 
     \b
     Examples:
@@ -108,7 +108,10 @@ def recovery_plan_command(
 @click.command("sort")
 @directory_argument
 def sort_command(directory: Path) -> None:
-    """Write the recording log again, in the order in which a start looks at its entries. Stop the member first."""
+    """Write the entries of the recording log in the order in which a start looks at them. Stop the member first.
+
+    All entries stay.
+    """
     cluster = member_files(directory)
     with cluster.recording_log() as log:
         if log.is_sorted:
@@ -125,9 +128,13 @@ def sort_command(directory: Path) -> None:
 def seed_command(directory: Path, dry_run: bool, yes: bool) -> None:
     """Have the next start begin a new log at position 0, from the latest snapshot. Stop the member first.
 
-    The entries of all other snapshots and of all terms leave the recording log; the old file stays as
-    recording.log.bak. The recordings themselves stay in the archive. Without a snapshot the file goes, and the next
-    start begins with nothing.
+    The services lose all messages that the log has after the snapshot, also those that they have answered. The command
+    deletes the entries of all terms and of all other snapshots from recording.log. It first copies that file to
+    recording.log.bak, over an older copy; the recordings stay in the archive. To undo it, copy recording.log.bak back
+    to recording.log before the next start.
+
+    Without a snapshot the command deletes recording.log, and the next start refuses to run while the archive has the
+    old log.
     """
     cluster = member_files(directory)
     with cluster.recording_log() as log:
@@ -136,9 +143,9 @@ def seed_command(directory: Path, dry_run: bool, yes: bool) -> None:
             _fail("the recording log is a snapshot at position 0 and nothing else already")
     what = (
         f"begin a new log from the snapshot at position {snapshot[0].log_position} of term "
-        f"{snapshot[0].leadership_term_id}"
+        f"{snapshot[0].leadership_term_id}, without the messages after it"
         if snapshot
-        else "begin with nothing: the recording log has no snapshot"
+        else "find no recording log: it has no snapshot"
     )
     if dry_run:
         click.echo(f"the next start would {what}")
@@ -157,7 +164,10 @@ def seed_command(directory: Path, dry_run: bool, yes: bool) -> None:
 def invalidate_command(directory: Path, dry_run: bool, yes: bool) -> None:
     """Have the next start use the snapshot before the latest one, and replay the log from there. Stop the member first.
 
-    The snapshot's recordings stay in the archive. Without an earlier snapshot the whole log is replayed.
+    The command marks the snapshot's entries in recording.log as invalid. No message is lost, and the snapshot's
+    recordings stay in the archive. Without an earlier snapshot the next start replays the whole log, which must then be
+    there from its beginning. No command makes the snapshot valid again: to be able to undo it, copy recording.log
+    first.
     """
     cluster = member_files(directory)
     with cluster.recording_log() as log:

@@ -39,10 +39,10 @@ _FIRST = {
 @beside_archive_option
 @options.json_option
 def describe_snapshot_command(directory: Path, archive_directory: Path | None, as_json: bool) -> None:
-    """Print what the consensus module has in the latest valid snapshot of a member, one entry a line.
+    """Print the consensus module's part of the latest valid snapshot of a member, one entry a line.
 
-    The archive of the member's node is asked for it. With --archive-dir, or where the node does not run, the archive's
-    files are read instead.
+    The command asks the archive of the member's node. With --archive-dir, or where the node does not run, it reads the
+    archive's files instead.
     """
     from headrace.cluster.running_member import RunningMember, stored_messages
 

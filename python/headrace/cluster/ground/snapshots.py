@@ -56,8 +56,8 @@ def check_place(marker: SnapshotMarker, log_position: int, leadership_term_id: i
 
     Args:
         marker: Begin or end of the part.
-        log_position: Of the entry in the recording log; 0 where an operator has begun a new log with the snapshot, which
-            may be of any position of the old one.
+        log_position: Of the entry in the recording log; 0 where an operator has begun a new log with the snapshot,
+            which may be of any position of the old one.
         leadership_term_id: Of that entry.
 
     Raises:
