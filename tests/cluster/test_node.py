@@ -14,7 +14,7 @@ import pytest
 from benches.processes import ROOT
 
 from headrace import ConfigError, MediaDriver
-from headrace.archive import ArchiveServer
+from headrace.archive import Archive, ArchiveServer
 from headrace.cluster import (
     ClientSession,
     Cluster,
@@ -125,6 +125,29 @@ def test_a_new_log_begins_from_the_latest_snapshot_of_the_old_one(tmp_path: Path
         node.take_snapshot()
     with ClusterNode(Total(), directory=tmp_path / "node") as node:
         assert sums(node, 10) == [33]
+
+
+def test_a_start_without_the_snapshot_before_which_the_log_was_purged_is_refused(tmp_path: Path) -> None:
+    with ClusterNode(
+        Total(),
+        directory=tmp_path / "node",
+        log_channel="aeron:ipc?term-length=64k",
+        archive_settings={"segment_file_length": 65536},
+    ) as node:
+        with node.connect() as cluster:
+            for _ in range(100):
+                cluster.offer_blocking(b"1".rjust(1000))
+                assert cluster.receive(TIMEOUT_S)
+        node.take_snapshot()
+        with node.connect_driver() as client, Archive.connect(client) as archive:
+            assert archive.purge_segments(0, 65536) == 1
+    with ClusterNode(Total(), directory=tmp_path / "node") as node:
+        assert sums(node, 1) == [101]
+    with ClusterDirectory(tmp_path / "node/cluster").changed_recording_log() as log:
+        assert log.invalidate_latest_snapshot()
+    node = ClusterNode(Total(), directory=tmp_path / "node")
+    with pytest.raises(ClusterError, match="the log from position 65536 on only"), node:
+        node.wait_until_leader(TIMEOUT_S)
 
 
 def test_a_snapshot_that_fails_is_told(tmp_path: Path) -> None:

@@ -79,6 +79,7 @@ def check_determinism_command(
         start = latest[0].log_position if latest else 0
         first, second = copy / "1", copy / "2"
         _forget_snapshots(copy, start)
+        _check_begin(copy, start)
         position = _replay(copy, service, first, "1", timeout_s)
         # A replay takes each snapshot of the log again: the second one must not begin with one of the first's. The
         # entries that the first node added, such as its term, are in the log that the second one replays.
@@ -98,6 +99,29 @@ def _forget_snapshots(directory: Path, log_position: int) -> None:
     with ClusterDirectory(directory / "cluster").changed_recording_log() as log:
         while (latest := log.latest_snapshot(0)) and latest[0].log_position > log_position:
             log.invalidate_latest_snapshot()
+
+
+def _check_begin(directory: Path, log_position: int) -> None:
+    """Look whether the archive has the log from a position on.
+
+    Raises:
+        ClusterFileError: It begins later.
+    """
+    from headrace.archive.files import ArchiveDirectory
+    from headrace.cluster.directory import ClusterDirectory
+    from headrace.cluster.errors import ClusterFileError
+    from headrace.cluster.log.recovery import recovery_plan
+
+    with (
+        ClusterDirectory(directory / "cluster").recording_log() as log,
+        ArchiveDirectory(directory / "archive") as archive,
+    ):
+        plan = recovery_plan(log, 0, archive.find)
+    if plan.log is not None and plan.log.start_position > log_position:
+        raise ClusterFileError(
+            f"the archive has the log from position {plan.log.start_position} on only: its earlier segment files "
+            "were deleted. Replay from a snapshot after that position: --from-snapshot"
+        )
 
 
 def _replay(directory: Path, service: str, trace: Path, seed: str, timeout_s: float) -> int:

@@ -9,11 +9,11 @@ import contextlib
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-from headrace import MediaDriver
+from headrace import HeadraceError, MediaDriver
 from headrace.cli.cluster.node import service_maker
 from headrace.cli.lifecycle import FAILED
 from headrace.cluster import Cluster, ClusteredService, ClusterNode, DeterminismCheck, DeterminismError
@@ -48,12 +48,24 @@ class _Traced(DeterminismCheck):
         self._trace.flush()
 
 
+@contextlib.contextmanager
+def _noted(errors: list[str]) -> Iterator[None]:
+    """Note why the node cannot go on, unless it has said so itself."""
+    try:
+        yield
+    except DeterminismError:
+        pass  # among the errors
+    except HeadraceError as failure:
+        if not errors:
+            errors.append(str(failure))
+
+
 def _main(directory: str, service: str, trace: str, timeout_s: str) -> None:
     errors: list[str] = []
     with Path(trace).open("w") as file:
         check = _Traced(service_maker(service), file)
         with (
-            contextlib.suppress(DeterminismError),  # among the errors
+            _noted(errors),
             # A driver's directory beside the copy of the log goes with it, also when this process dies.
             MediaDriver(directory=Path(directory) / "driver") as driver,
             ClusterNode(check, driver=driver, directory=directory, on_error=errors.append) as node,

@@ -37,7 +37,12 @@ from headrace.cluster.member.leadership import Leadership
 from headrace.cluster.member.operating import Operating
 from headrace.cluster.member.requests import service_message, service_request
 from headrace.cluster.member.services import Services
-from headrace.cluster.member.snapshotting import Snapshotting, check_log_is_known, find_plan
+from headrace.cluster.member.snapshotting import (
+    Snapshotting,
+    check_log_is_known,
+    check_log_is_whole,
+    find_plan,
+)
 from headrace.cluster.member.states import ElectionState, ModuleState, Toggle
 from headrace.cluster.node_state import NODE_STATE_NAME, NodeStateFile
 from headrace.cluster.protocol import control
@@ -249,7 +254,7 @@ class ConsensusModule(Agent):
             yield from context.archive.asked(requests.stop_recording_by_id(last.recording_id))
             yield from self._leadership.stopped(last.recording_id)
         yield from check_log_is_known(context)
-        yield from find_plan(context)
+        check_log_is_whole(context, (yield from find_plan(context)))
         plan = context.plan
         assert plan is not None, "there is a plan once it was found"
         module = plan.snapshots[0] if plan.snapshots else None

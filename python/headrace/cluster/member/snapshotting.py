@@ -15,24 +15,44 @@ from headrace.cluster.member.snapshot import SnapshotLoader, snapshot_messages
 from headrace.positions import NULL_VALUE
 
 if TYPE_CHECKING:
+    from headrace.archive import RecordingDescriptor
     from headrace.cluster.member.context import Context
     from headrace.cluster.member.services import Services
     from headrace.cluster.protocol.control import ServiceAck
 
-__all__ = ["Snapshotting", "check_log_is_known", "find_plan"]
+__all__ = ["Snapshotting", "check_log_is_known", "check_log_is_whole", "find_plan"]
 
 _FRAGMENT_LIMIT = 50
 # In the channel of the log's recording, of Aeron's members too.
 _LOG_ALIAS = "alias=log"
 
 
-def find_plan(context: Context) -> Course[None]:
-    """Look what the member would begin with now; the archive says how far the log is recorded."""
+def find_plan(context: Context) -> Course[RecordingDescriptor | None]:
+    """Look what the member would begin with now; the archive says how far the log is recorded. Gives its recording."""
     log = context.recording_log
     recording = None
     if log.last_term is not None:
         recording = yield from context.archive.asked(requests.find_recording(log.last_term.recording_id))
     context.plan = recovery_plan(log, context.config.service_count, lambda _: recording)
+    return recording
+
+
+def check_log_is_whole(context: Context, recording: RecordingDescriptor | None) -> None:
+    """Refuse to start from a state of which a part is lost.
+
+    Raises:
+        ClusterTerminalError: The log begins after the snapshot; or after position 0, and there is no snapshot.
+    """
+    plan = context.plan
+    assert plan is not None, "found before"
+    position = plan.snapshots[0].log_position if plan.snapshots else 0
+    if recording is not None and recording.start_position > position:
+        start = f"from the snapshot at position {position}" if plan.snapshots else "without a snapshot"
+        raise ClusterTerminalError(
+            f"the archive has the log from position {recording.start_position} on only, and a start {start} needs it "
+            f"from {position} on: restore recording.log with a later snapshot, or the archive's directory and the "
+            "cluster's, from a copy"
+        )
 
 
 def check_log_is_known(context: Context) -> Course[None]:
