@@ -31,7 +31,9 @@ from headrace.cluster.member.sessions import SessionState
 from headrace.cluster.member.snapshot import snapshot_messages
 from headrace.cluster.member.states import ModuleState, Toggle
 from headrace.cluster.protocol.codes import AdminRequestType, AdminResponseCode, ClusterAction, EventCode
+from headrace.cluster.protocol.control import ServiceAck
 from headrace.cluster.protocol.header import pack_header
+from headrace.cluster.protocol.messages import encode
 from headrace.cluster.protocol.session import AdminRequest, NewLeaderEvent, SessionKeepAlive
 from headrace.positions import NULL_VALUE
 from headrace.security.authorisation import AllowAll
@@ -685,3 +687,20 @@ def test_a_damaged_log_ends_the_start_and_says_so(member: Member, script: Script
     assert isinstance(member.module.failure, ClusterTerminalError)
     assert "the log is damaged after position" in str(member.module.failure)
     assert "restore the archive's directory and the cluster's from one copy" in str(member.module.failure)
+
+
+def test_a_service_that_has_two_containers_is_named(world: World) -> None:
+    member = Member(world, world.add_node("leader"), service_count=1)
+    client, config = member.node.connect(), member.module.config
+    # Without one, the module has nothing that it could ask to join.
+    service = client.add_subscription(config.control_channel, config.service_stream_id)
+    control = client.add_publication(config.control_channel, config.consensus_module_stream_id)
+    for client_id in (1 << 40, 1 << 41):
+        ack = ServiceAck(log_position=0, timestamp=0, ack_id=0, relevant_id=client_id, service_id=0)
+        member.until(lambda ack=ack: control.offer(encode(ack)) > 0, "the control stream")  # type: ignore[misc]
+    member.until(lambda: member.module.failure is not None, "the end of the module")
+    assert service.is_connected
+    assert isinstance(member.module.failure, ClusterTerminalError)
+    assert f"service_id=0 has two containers, of the clients {1 << 40} and {1 << 41}" in str(
+        member.module.failure
+    )

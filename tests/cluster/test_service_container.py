@@ -211,6 +211,26 @@ def test_no_request_is_refused_and_all_come_in_order_before_the_log_is_read_on(r
     assert rig.errors == []
 
 
+def test_a_message_to_the_cluster_that_the_log_does_not_take_is_refused(rig: Rig) -> None:
+    lengths = []
+
+    class Sending(Recorder):
+        def on_timer_event(self, correlation_id: int, timestamp: int) -> None:
+            assert self.cluster is not None
+            lengths.append(correlation_id)
+            self.cluster.offer(b"x" * correlation_id)
+
+    module, _ = rig.started(Sending(), control_channel="aeron:ipc?term-length=1m")
+    longest = module.log.max_message_length - HEADER_LENGTH
+    module.term()
+    module.timer(longest, 1)
+    module.timer(longest + 1, 2)
+    rig.until(lambda: len(lengths) == 2)
+    assert module.next(tuple) == (0, b"x" * longest)
+    (error,) = rig.errors
+    assert f"message of length={longest + 1}: must be at most {longest}, which the log takes" in error
+
+
 def test_callbacks_that_are_no_entries_may_not_send(rig: Rig) -> None:
     class Sending(Recorder):
         def on_role_change(self, role: Role) -> None:

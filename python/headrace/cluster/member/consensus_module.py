@@ -309,11 +309,12 @@ class ConsensusModule(Agent):
         if begin_ns >= self._next_tick_ns:
             self._next_tick_ns = begin_ns + _SLOW_TICK_NS
             work_count += self._slow_tick(begin_ns)
-        work_count += self._course.step()
+        # An acknowledgement is taken before the course that waits for it goes on.
+        work_count += self._services.poll() + self._course.step()
         if self._operating.has_ended:
             self._stop_turns()
             return work_count
-        work_count += self._lead() + self.commit() + self._services.poll()
+        work_count += self._lead() + self.commit()
         context.counters.note_cycle(self._clock.monotonic_ns() - begin_ns, self.config.cycle_threshold_ns)
         return work_count
 

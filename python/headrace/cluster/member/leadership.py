@@ -144,10 +144,19 @@ class Leadership:
             if found is not None:
                 action, position = found
                 yield from self._acted(action.action, position, is_whole=is_snapshot(action))
+            elif reader.awaits_services:
+                for _ in self._services.read_up_to(reader.position):
+                    self._check_goes_on(reader, end)
+                    yield
+                reader.services_are_there()
             elif not count:
-                if reader.is_closed:
-                    raise ClusterError(f"the replay of the log ends at {reader.position}, and not at {end}")
+                self._check_goes_on(reader, end)
                 yield
+
+    @staticmethod
+    def _check_goes_on(reader: LogReader, end: int) -> None:
+        if reader.is_closed:
+            raise ClusterError(f"the replay of the log ends at {reader.position}, and not at {end}")
 
     def _acted(self, action: ClusterAction, position: int, *, is_whole: bool) -> Course[None]:
         """An action in the log that is replayed."""

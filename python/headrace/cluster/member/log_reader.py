@@ -32,6 +32,9 @@ class LogReader:
         self._context = context
         self._image = image
         self._actions: list[tuple[ClusterActionRequest, int]] = []
+        # Of the entry at which the image stands.
+        self._awaits_services = False
+        self._services_are_there = False
 
     @property
     def position(self) -> int:
@@ -44,7 +47,11 @@ class LogReader:
         return self._image.is_closed
 
     def poll(self, limit_position: int) -> int:
-        """Apply entries that begin before a position; stops after an action of the cluster, see :meth:`take_action`."""
+        """Apply entries that begin before a position.
+
+        Stops after an action of the cluster, see :meth:`take_action`, and before the event of a timer, see
+        :attr:`awaits_services`.
+        """
         limit = self._context.config.log_fragment_limit
         count, heard = self._image.follow_entries(self._apply, limit, limit_position)
         for session_id, timestamp in heard.items():
@@ -52,6 +59,20 @@ class LogReader:
             if session is not None:
                 session.activity_ns = self._context.time.to_ns(timestamp)
         return count
+
+    @property
+    def awaits_services(self) -> bool:
+        """Whether the next entry is applied only once services have read all before it, and the module their requests.
+
+        A timer's event: whether a request of the service scheduled the timer before, or schedules it anew, only the
+        request's place in the log can tell.
+        """
+        return self._awaits_services
+
+    def services_are_there(self) -> None:
+        """Services have read all before the next entry, and the module has their requests."""
+        self._awaits_services = False
+        self._services_are_there = True
 
     def take_action(self) -> tuple[ClusterActionRequest, int] | None:
         """The action that the last poll stopped after, and the position after it; once."""
@@ -80,7 +101,11 @@ class LogReader:
     def _entry(self, entry: Any, log_position: int) -> Action:
         context, applied = self._context, self._context.applied
         if isinstance(entry, TimerEvent):
-            applied.timers.fired(entry.correlation_id)
+            if not self._services_are_there:
+                self._awaits_services = True
+                return Action.ABORT
+            self._services_are_there = False
+            applied.timers.fired(entry.correlation_id, entry.timestamp)
         elif isinstance(entry, SessionOpenEvent):
             applied.sessions.logged_open(entry, log_position, context.time.to_ns(entry.timestamp))
         elif isinstance(entry, SessionCloseEvent):

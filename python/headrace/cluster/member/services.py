@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from headrace._results import Action, OfferResult
-from headrace.cluster.errors import ClusterError
+from headrace.cluster.errors import ClusterError, ClusterTerminalError
 from headrace.cluster.ground.courses import Course
-from headrace.cluster.protocol.control import ServiceAck
+from headrace.cluster.protocol.control import RequestServiceAck, ServiceAck
 from headrace.cluster.protocol.header import HEADER_LENGTH, SESSION_MESSAGE, template_of, unpack_header
 from headrace.cluster.protocol.messages import MessageError, decode, encode
 from headrace.positions import NULL_VALUE
@@ -53,6 +53,10 @@ class Services:
         self._publication = client.add_publication(config.control_channel, config.service_stream_id)
         self._acks: list[deque[ServiceAck]] = [deque() for _ in range(self.count)]
         self._ack_id = 0
+        # The clients of the services, from their first acknowledgements.
+        self._client_ids: list[int] = []
+        # Positions to be acknowledged: the last is waited for, those before were when the wait was given up.
+        self._due: deque[int] = deque()
 
     def poll(self) -> int:
         """Take what has come; stops after an acknowledgement, which may change what is done next."""
@@ -102,23 +106,49 @@ class Services:
         """The acknowledgements of all services of a position, which are the next of each.
 
         Raises:
-            ClusterError: A service acknowledges something else.
+            ClusterTerminalError: A service acknowledges something else.
         """
-        while not all(self._acks):
-            self._check_heads(log_position)
-            yield
-        self._check_heads(log_position)
-        self._ack_id += 1
-        return tuple(acks.popleft() for acks in self._acks)
+        self._due.append(log_position)
+        while True:
+            while not all(self._acks):
+                self._check_heads()
+                yield
+            self._check_heads()
+            self._due.popleft()
+            self._ack_id += 1
+            acks = tuple(acks.popleft() for acks in self._acks)
+            if self._ack_id == 1:
+                self._client_ids = [ack.relevant_id for ack in acks]
+            if not self._due:
+                return acks
 
-    def _check_heads(self, log_position: int) -> None:
+    def read_up_to(self, log_position: int) -> Course[None]:
+        """Goes on once all services have read the log up to there, and their requests until then are taken.
+
+        Raises:
+            ClusterTerminalError: A service acknowledges something else.
+            ClusterError: No service is there, or none takes the request.
+        """
+        if self.count:
+            self.send(RequestServiceAck(log_position=log_position))
+        yield from self.acked(log_position)
+
+    def _check_heads(self) -> None:
+        due = self._ack_id, self._due[0]
         for acks in self._acks:
             ack = acks[0] if acks else None
-            if ack is not None and (ack.ack_id, ack.log_position) != (self._ack_id, log_position):
-                raise ClusterError(
-                    f"ack out of sequence: service_id={ack.service_id} acknowledges position {ack.log_position} with "
-                    f"ack_id={ack.ack_id}, where log_position={log_position} and ack_id={self._ack_id} are due"
+            if ack is None or (ack.ack_id, ack.log_position) == due:
+                continue
+            if ack.ack_id == 0 and self._ack_id:
+                raise ClusterTerminalError(
+                    f"service_id={ack.service_id} has two containers, of the clients "
+                    f"{self._client_ids[ack.service_id]} and {ack.relevant_id}: each service_id must have one; stop "
+                    "one of them, or give it another service_id= and the module a greater service_count="
                 )
+            raise ClusterTerminalError(
+                f"ack out of sequence: service_id={ack.service_id} acknowledges position {ack.log_position} with "
+                f"ack_id={ack.ack_id}, where log_position={due[1]} and ack_id={due[0]} are due"
+            )
 
     @staticmethod
     def failed(acks: Iterable[ServiceAck]) -> tuple[int, ...]:

@@ -31,8 +31,6 @@ class Timers:
         self._heap: list[_Scheduled] = []
         self._by_id: dict[int, _Scheduled] = {}
         self._orders = itertools.count()
-        # Fired before the member's own service has scheduled them, which then is not to schedule them again.
-        self._fired_early: dict[int, int] = {}
         # Fired, in the order of the log positions at which that is committed.
         self._uncommitted: deque[tuple[int, _Scheduled]] = deque()
 
@@ -45,11 +43,6 @@ class Timers:
 
     def schedule(self, correlation_id: int, deadline: int) -> None:
         """Have a timer fire at a deadline. An id that is scheduled already is moved."""
-        if self._fired_early.get(correlation_id):
-            self._fired_early[correlation_id] -= 1
-            if not self._fired_early[correlation_id]:
-                del self._fired_early[correlation_id]
-            return
         self.cancel(correlation_id)
         timer = _Scheduled(deadline, next(self._orders), correlation_id)
         self._by_id[correlation_id] = timer
@@ -88,10 +81,14 @@ class Timers:
             count += 1
         return count
 
-    def fired(self, correlation_id: int) -> None:
-        """The log says that a timer has fired, at the leader or before a start."""
-        if not self.cancel(correlation_id):
-            self._fired_early[correlation_id] = self._fired_early.get(correlation_id, 0) + 1
+    def fired(self, correlation_id: int, timestamp: int) -> None:
+        """The log that is replayed says that a timer fired. All that services asked for before is known.
+
+        A timer whose deadline is later was moved when its event was in the log already: the leader scheduled it anew.
+        """
+        timer = self._by_id.get(correlation_id)
+        if timer is not None and timer.deadline <= timestamp:
+            self.cancel(correlation_id)
 
     def committed(self, log_position: int) -> None:
         """The log is agreed upon up to a position."""

@@ -43,6 +43,15 @@ _ENTRIES: dict[str, dict[str, type[Any]]] = {
     "BackupResponse": {"snapshots": SnapshotRecording},
     "StandbySnapshot": {"snapshots": StandbySnapshotRecording},
 }
+# Fields of each class, which each message of it asks for; and those without a default.
+_NAMES: dict[type[Any], tuple[str, ...]] = {
+    kind: tuple(field.name for field in dataclasses.fields(kind))
+    for kind in (*_CLASSES.values(), *(entry for group in _ENTRIES.values() for entry in group.values()))
+}
+_NEEDED: dict[type[Any], frozenset[str]] = {
+    kind: frozenset(field.name for field in dataclasses.fields(kind) if field.default is dataclasses.MISSING)
+    for kind in _NAMES
+}
 _ENUMS: dict[str, dict[str, Callable[[Any], object]]] = {
     "SessionEvent": {"code": EventCode},
     "SessionCloseEvent": {"close_reason": CloseReason},
@@ -76,7 +85,7 @@ def schema() -> Schema:
 def encode(message: Any) -> bytes:
     """The bytes of a message of the classes beside this file."""
     kind = type(message).__name__
-    values = {field.name: _plain(getattr(message, field.name)) for field in dataclasses.fields(message)}
+    values = {name: _plain(getattr(message, name)) for name in _NAMES[type(message)]}
     data: bytes = schema()[kind].encode(**values)
     return data
 
@@ -109,9 +118,8 @@ def decode(data: bytes | memoryview) -> Any:
         raise MessageError(str(wrong)) from None
     kind = _CLASSES[codec.name]
     values = _values(kind, record, _ENUMS.get(codec.name, {}), _ENTRIES.get(codec.name, {}))
-    for field in dataclasses.fields(kind):
-        if field.name not in values and field.default is dataclasses.MISSING:
-            raise MessageError(f"{codec.name}.{field.name} is not given")
+    for name in sorted(_NEEDED[kind] - values.keys()):
+        raise MessageError(f"{codec.name}.{name} is not given")
     return kind(**values)
 
 
@@ -123,13 +131,13 @@ def _values(
 ) -> dict[str, Any]:
     """What a record gives; fields without a value are left to their defaults."""
     values: dict[str, Any] = {}
-    for field in dataclasses.fields(kind):
-        value = getattr(record, field.name)
-        if field.name in entries:
-            entry = entries[field.name]
+    for name in _NAMES[kind]:
+        value = getattr(record, name)
+        if name in entries:
+            entry = entries[name]
             value = tuple(entry(**_values(entry, one, {}, {})) for one in value)
-        elif value is not None and field.name in conversions:
-            value = conversions[field.name](value)
+        elif value is not None and name in conversions:
+            value = conversions[name](value)
         if value is not None:
-            values[field.name] = value
+            values[name] = value
     return values

@@ -144,7 +144,7 @@ class Cluster:
 
         Raises:
             ClusterError: The handler may not send, or the consensus module is gone.
-            ConfigError: The message is too long for the control stream.
+            ConfigError: The message is too long for the control stream, or for the log.
         """
         self._state.check_may_send()
         return self._control.offer(self._state.term_id, self._state.time, message)

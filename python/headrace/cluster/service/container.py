@@ -215,11 +215,12 @@ class ServiceContainer(Agent):
             self._tick(now_ns)
         work_count += self._take_request()
         work_count += self._archive.step()
+        # Before what waits for a position of the log, so that this turn does that too.
+        if self._is_reading:
+            work_count += self._read_log()
         if self._running.is_idle:
             self._begin_next()
         work_count += self._running.step()
-        if self._is_reading:
-            work_count += self._read_log()
         if self._works_in_background and self._has_started and not self._has_ended:
             work_count += self._background(now_ns)
         config, counters = self.config, self._counters
@@ -350,9 +351,14 @@ class ServiceContainer(Agent):
 
     def _found(self, counter: ClusterCounter) -> Course[CounterRecord]:
         """A counter of the consensus module, once it is there. To look is not cheap: once a tick is enough."""
-        client, clock = self._client, self._clock
+        client, clock, cluster_id = self._client, self._clock, self.config.cluster_id
         assert client is not None, "open until closed"
-        while (record := find(client, counter, self.config.cluster_id)) is None:
+        if find(client, counter, cluster_id) is None:
+            self._log.info(
+                f"waits for the consensus module of cluster_id={cluster_id} to start, which is when a module "
+                "takes its services"
+            )
+        while (record := find(client, counter, cluster_id)) is None:
             next_ns = clock.monotonic_ns() + _TICK_NS
             yield from until(lambda next_ns=next_ns: clock.monotonic_ns() >= next_ns)  # type: ignore[misc]
         return record
@@ -397,6 +403,7 @@ class ServiceContainer(Agent):
         self._mark_file.set_member_id(join.member_id)
         self._is_standby = join.is_standby
         log = yield from self._reading.joined(join)
+        self._control.limit_messages(log.max_message_length)
         try:
             yield from self._acked(join.log_position, NULL_VALUE)
             if role is Role.LEADER:

@@ -51,6 +51,7 @@ class Control:
         self.subscription = client.add_subscription(config.control_channel, config.service_stream_id)
         self._publication = client.add_publication(config.control_channel, config.consensus_module_stream_id)
         self._held: deque[bytes] = deque()
+        self._longest = self._publication.max_message_length
 
     def poll(self) -> JoinLog | RequestServiceAck | ServiceTerminationPosition | None:
         """What the consensus module asks next."""
@@ -123,7 +124,7 @@ class Control:
         """Send a message to the cluster itself.
 
         Raises:
-            ConfigError: It is too long for the stream.
+            ConfigError: It is too long for the stream, or for the log.
             ClusterError: The consensus module is gone.
         """
         header = pack_header(leadership_term_id, self._service_id, timestamp)
@@ -131,13 +132,19 @@ class Control:
         if type(whole) is not bytes:
             # Held messages are not to change with the buffers they came in.
             whole = b"".join(whole)
-        longest = self._publication.max_message_length
-        if len(whole) > longest:
+        if len(whole) > self._longest:
+            in_log = self._longest < self._publication.max_message_length
+            taker, setting = ("log", "log_channel") if in_log else ("control stream", "control_channel")
+            advice = " of a new cluster" if in_log else ""
             raise ConfigError(
-                f"message of length={len(whole) - len(header)}: must be at most {longest - len(header)}, which the "
-                "control stream takes; send less, or set a greater term-length in control_channel"
+                f"message of length={len(whole) - len(header)}: must be at most {self._longest - len(header)}, which "
+                f"the {taker} takes; send less, or set a greater term-length in the {setting}{advice}"
             )
         return self._request(whole)
+
+    def limit_messages(self, max_message_length: int) -> None:
+        """Messages to the cluster go into a log, which must take them too."""
+        self._longest = min(self._publication.max_message_length, max_message_length)
 
     def _request(self, data: bytes) -> int:
         """Send or hold; gives a number above zero."""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CopiedLog", "JoinedLog", "joined"]
 
+_LONGEST_MESSAGE = 16 * 1024 * 1024
+
 
 class JoinedLog:
     """One log, from the position where it was joined.
@@ -48,6 +50,11 @@ class JoinedLog:
     def position(self) -> int:
         """How far it is read."""
         return self._image.position
+
+    @property
+    def max_message_length(self) -> int:
+        """The longest message that the stream takes, in bytes. Transport specification 1."""
+        return min(self._image.term_length // 8, _LONGEST_MESSAGE)
 
     def poll(self, commit_position: int, fragment_limit: int) -> int:
         """Give the handler what is committed. What it raises comes out of here."""
