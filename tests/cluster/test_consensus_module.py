@@ -645,8 +645,11 @@ def test_an_entry_that_names_an_older_snapshot_ends_the_start(member: Member, sc
     member.node.start()
     member.start()
     member.until(lambda: member.module.has_terminated, "the end of the module")
-    words = f"log_position={older.log_position}, and its entry in the recording log log_position={newer.log_position}"
-    assert f"{words}; `headrace cluster invalidate-latest-snapshot" in str(member.module.failure)
+    words = f"its entry in the recording log has log_position={newer.log_position}"
+    assert (
+        f"log_position={older.log_position}, and {words}; `headrace cluster invalidate-latest-snapshot"
+        in str(member.module.failure)
+    )
 
 
 def test_a_recording_log_that_was_cut_brings_no_error_for_a_snapshot_that_cannot_be_noted(

@@ -441,7 +441,7 @@ def test_what_does_not_fit_a_command_is_told_with_its_name() -> None:
 
 
 def test_there_is_no_cluster_outside_of_commands() -> None:
-    with pytest.raises(ClusterError, match="no command"):
+    with pytest.raises(ClusterError, match="method with @command"):
         current_cluster()
 
 

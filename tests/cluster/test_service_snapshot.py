@@ -193,7 +193,7 @@ def test_a_flag_asks_standbys_alone(rig: Rig) -> None:
     ("given", "text"),
     [
         ([b"x" * 9000], "length=9000, above max_message_length=8192"),
-        (["text"], "on_take_snapshot gave a str: messages of a snapshot are bytes"),
+        (["text"], "on_take_snapshot gave a str: each message of a snapshot must be bytes"),
         (None, "TypeError"),
     ],
 )
@@ -217,9 +217,9 @@ def test_a_snapshot_that_fails_is_told_and_the_service_goes_on(rig: Rig, given: 
     ("messages", "text"),
     [
         ([BEGIN, SESSION], "ends before its end marker"),
-        ([SESSION, END], "it does not start with its beginning"),
-        ([END], "it has an end and no beginning"),
-        ([BEGIN, BEGIN, END], "it has two beginnings"),
+        ([SESSION, END], "it does not start with a begin marker"),
+        ([END], "it has an end marker and no begin marker"),
+        ([BEGIN, BEGIN, END], "it has two begin markers"),
         ([marker(SnapshotMark.BEGIN, type_id=1), END], "type_id=1, where 2 is expected"),
         (
             [marker(SnapshotMark.BEGIN, app_version=2 << 16), END],
@@ -229,7 +229,7 @@ def test_a_snapshot_that_fails_is_told_and_the_service_goes_on(rig: Rig, given: 
         ([BEGIN, marker(SnapshotMark.END, log_position=672)], "has log_position=672"),
         (
             [marker(SnapshotMark.BEGIN, leadership_term_id=TERM - 1), END],
-            f"recording log leadership_term_id={TERM}",
+            f"recording log has leadership_term_id={TERM}",
         ),
         ([BEGIN, b"nonsense of another schema", END], "the snapshot is damaged: schema_id="),
         ([BEGIN, SESSION[:10], END], "the snapshot is damaged"),

@@ -369,7 +369,7 @@ def _lock(file: StorageFile, path: str) -> None:
         pid = _LOCK_HOLDER.unpack_from(data, _LOCK_HOLDER_OFFSET)[0] if is_header else 0
         what = f" by pid={pid}, which runs a {_numbers(data).component}" if pid else ""
         raise ClusterFileError(
-            f"active mark file: {path} is locked{what}: stop what runs on the directory, or use another one"
+            f"active mark file: {path} is locked{what}: stop what runs on the directory, or use another directory"
         )
 
 
@@ -382,7 +382,7 @@ def _check_age(header: bytes, path: str, now_ms: int, liveness_timeout_ms: int) 
     if not was_ours and old.activity_timestamp != NULL_VALUE and age_ms < liveness_timeout_ms:
         raise ClusterFileError(
             f"active mark file: {path} was active {max(age_ms, 0)} ms ago, pid={old.pid} runs a {old.component}: stop "
-            f"what runs on the directory; what was killed is taken for dead after {liveness_timeout_ms} ms"
+            f"what runs on the directory; a killed process counts as ended after {liveness_timeout_ms} ms"
         )
 
 

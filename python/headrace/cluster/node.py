@@ -185,9 +185,9 @@ class ClusterNode(Closing):
         on_error: Callable[[str], object] | None = None,
         **settings: Unpack[ConsensusModuleSettings],
     ) -> Self:
-        """A node of this process alone: the class without a directory, whose files are then deleted at its end.
+        """A node with its files in a temporary directory, which is deleted when the node closes.
 
-        Arguments, and what is raised, as for the class.
+        With `directory` they are there and stay. The other arguments and the errors are those of the class.
         """
         make = functools.partial(
             cls,
@@ -272,7 +272,7 @@ class ClusterNode(Closing):
         self._wait(lambda: self.module.is_leader, timeout_s, "does not lead")
 
     def take_snapshot(self, timeout_s: float | None = 30.0) -> None:
-        """Have consensus module and services take a snapshot, and wait until it is taken: the next start begins there.
+        """Have consensus module and services take a snapshot, with which the next start begins; wait until it is taken.
 
         Args:
             timeout_s: How long, in seconds; ``None`` waits without an end.
@@ -350,7 +350,7 @@ class ClusterNode(Closing):
 
     @property
     def has_ended(self) -> bool:
-        """Whether the node does nothing any more: an operator ended the cluster, a part failed, or it is closed."""
+        """Whether the node has stopped: an operator ended the cluster, a part failed, or it is closed."""
         return self._is_closed or self.module.has_terminated or self.failure is not None
 
     @property
@@ -361,8 +361,8 @@ class ClusterNode(Closing):
     def close(self) -> None:
         """End services, consensus module, archive and the driver, if it is the node's own. Waits for the thread.
 
-        The state is there again at the next start. Closing again does nothing. In a handler of a service it closes once
-        the handler has returned.
+        The files stay, so the next start has the state again. Closing again does nothing. When a handler of a service
+        calls it, the node closes once the handler has returned.
 
         Raises:
             DeterminismError: A :class:`headrace.cluster.DeterminismCheck` among the services has found something; all

@@ -204,7 +204,7 @@ class Replay(Closing):
 
     @property
     def clock(self) -> Clock:
-        """What it goes by: the clock of the session's client."""
+        """Where it takes the time from: the clock of the session's client."""
         return self._session.clock
 
     @property

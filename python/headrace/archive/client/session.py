@@ -290,7 +290,7 @@ class ArchiveSession(Closing):
 
     @property
     def clock(self) -> Clock:
-        """What it goes by: the clock of its client."""
+        """Where it takes the time from: the clock of its client."""
         return self._client.clock
 
     @property

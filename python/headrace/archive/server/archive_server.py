@@ -71,7 +71,7 @@ class ArchiveServer(Agent):
         driver: The driver, if it runs in this process; also a node of a simulated world.
         is_invoked: No thread; the program calls :meth:`do_work`, at least every few seconds. An authenticator runs in
             that call, and must not block.
-        clock: What it goes by; by default the clock of `driver`, or of the machine.
+        clock: Where it takes the time from; by default the clock of `driver`, or of the machine.
         storage: The archive's files; by default those of ``archive_directory``.
         chance: Where numbers that others must not guess come from; by default the machine.
         on_error: Told of each failure of the archive as text, besides the error log in the mark file and the

@@ -445,7 +445,7 @@ class ClusterClient(Closing):
 
     @property
     def clock(self) -> Clock:
-        """What it goes by: the clock of its client."""
+        """Where it takes the time from: the clock of its client."""
         return self._client.clock
 
     @property

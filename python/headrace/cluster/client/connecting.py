@@ -153,7 +153,9 @@ class Connecting:
             if isinstance(answer, Challenge):
                 challenges += 1
                 if challenges > _CHALLENGES_MAX:
-                    raise ClusterAuthenticationError(f"the cluster has sent {challenges} challenges")
+                    raise ClusterAuthenticationError(
+                        f"the cluster has sent {challenges} challenges, above {_CHALLENGES_MAX}"
+                    )
                 to_send = self._challenge_response(answer)
             elif isinstance(answer, SessionEvent) and answer.code is EventCode.OK:
                 return self._concluded(answer, egress, image)
@@ -201,7 +203,9 @@ class Connecting:
                 self._look_elsewhere()
                 return False
             if result is OfferResult.MAX_POSITION_EXCEEDED:
-                raise ClusterError(f"the stream to the cluster is used up: {publication!r}")
+                raise ClusterError(
+                    f"the stream to the cluster has reached its greatest position: {publication!r}; connect again"
+                )
             yield
 
     def _answered(self, egress: Subscription) -> Generator[None, None, tuple[Any, Image | None]]:

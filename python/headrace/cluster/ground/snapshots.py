@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["OTHER_SNAPSHOT", "SnapshotPoint", "check_place", "recorded"]
 
 OTHER_SNAPSHOT = (
-    "`headrace cluster invalidate-latest-snapshot DIRECTORY` has the next start go on from the one before it"
+    "`headrace cluster invalidate-latest-snapshot DIRECTORY` has the next start use the snapshot before it"
 )
 """What to do about a snapshot that cannot be loaded."""
 
@@ -69,8 +69,8 @@ def check_place(marker: SnapshotMarker, log_position: int, leadership_term_id: i
     ):
         if found != expected:
             raise ClusterError(
-                f"the snapshot is another one than the recording log says: it has {name}={found}, and its entry in the "
-                f"recording log {name}={expected}"
+                f"the snapshot is not the one that the recording log names: it has {name}={found}, and its entry in "
+                f"the recording log has {name}={expected}"
             )
 
 

@@ -74,7 +74,7 @@ class ConsensusModule(Agent):
         properties: Settings by the specification's property names, such as ``{"aeron.cluster.dir": "/data"}``.
         driver: The driver, if it runs in this process; also a node of a simulated world.
         is_invoked: No thread; the program calls :meth:`do_work`, at least every few seconds.
-        clock: What it goes by; by default the clock of `driver`, or of the machine.
+        clock: Where it takes the time from; by default the clock of `driver`, or of the machine.
         storage: The directory of the cluster's files; by default that of ``cluster_directory``.
         on_error: Told of each failure of the module as text, besides the error log in the mark file and the logger
             ``headrace.cluster``.
@@ -377,7 +377,7 @@ class ConsensusModule(Agent):
     def commit(self) -> int:
         """Look how far the archive has the log, which a cluster of one agrees upon; gives 1 if that is further.
 
-        A part of a turn. After a step of the archive services need not wait for the next turn.
+        A part of a turn. Call it after a step of the archive, so that services need not wait for the next turn.
         """
         if self._ingress is None or self._is_closed or self.has_terminated:
             return 0

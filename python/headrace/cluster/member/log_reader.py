@@ -88,7 +88,7 @@ class LogReader:
             entry = decode(data)
         except MessageError as wrong:
             raise ClusterError(
-                f"the log has an entry before position {header.position} that is none: {wrong}"
+                f"the entry of the log before position {header.position} is damaged: {wrong}"
             ) from None
         return self._entry(entry, header.position)
 

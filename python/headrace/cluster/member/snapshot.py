@@ -89,7 +89,7 @@ class SnapshotLoader:
         if isinstance(message, SnapshotMarker):
             self._mark(message)
         elif not self._has_begun:
-            raise ClusterError("the snapshot of the consensus module does not start with its beginning")
+            raise ClusterError("the snapshot of the consensus module does not start with a begin marker")
         elif isinstance(message, ConsensusModule):
             self._sessions.next_id = self._sessions.next_committed_id = message.next_session_id
         elif isinstance(message, ClusterSession):
@@ -110,11 +110,13 @@ class SnapshotLoader:
         check_marker(marker, self._point, MODULE_TYPE_ID, "of the consensus module")
         if marker.mark is SnapshotMark.BEGIN:
             if self._has_begun:
-                raise ClusterError("the snapshot of the consensus module has two beginnings")
+                raise ClusterError("the snapshot of the consensus module has two begin markers")
             self._has_begun = True
         elif marker.mark is SnapshotMark.END:
             if not self._has_begun:
-                raise ClusterError("the snapshot of the consensus module has an end and no beginning")
+                raise ClusterError(
+                    "the snapshot of the consensus module has an end marker and no begin marker"
+                )
             for pending in self._pending:
                 pending.check_loaded()
             self.is_done = True

@@ -74,9 +74,9 @@ def check_log_is_known(context: Context) -> Course[None]:
         if position > recording.start_position:
             raise ClusterFileError(
                 f"{log.path}: has no term, and the archive has a cluster's log up to position {position} in recording "
-                f"{recording.recording_id}: the recording log is lost. A start with it would forget what clients were "
-                "told. Restore the file from a copy. To begin a new cluster, which has nothing of the old one, start "
-                "with directory_delete_on_start=True, or in an empty directory with another archive"
+                f"{recording.recording_id}: the recording log is lost. A start without it would lose what clients have "
+                "been answered. Restore the file from a copy. To begin a new cluster, which has nothing of the old "
+                "one, start with directory_delete_on_start=True, or in an empty directory with another archive"
             )
 
 

@@ -226,7 +226,7 @@ class StateLayout:
         if unknown:
             raise ClusterError(
                 f"the snapshot has attributes that class {kind} lacks: {', '.join(sorted(unknown))}; run the version "
-                "of the class that has them, or annotate them in this one, typing.Any for what is used no more"
+                "of the class that has them, or annotate them in this class too, as typing.Any if it uses them no more"
             )
         loaded = self._decoder.decode(state)
         for name in self._hints:

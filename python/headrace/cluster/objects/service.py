@@ -39,14 +39,16 @@ _SNAPSHOTS = msgspec.msgpack.Decoder(_Stored)
 
 
 def current_cluster() -> Cluster:
-    """The cluster that carries out the command which calls this: ``current_cluster().time`` is the time to go by.
+    """The cluster of the command that calls this; the time of a command is ``current_cluster().time``.
 
     Raises:
         ClusterError: No command is being carried out.
     """
     cluster = _current.get(None)
     if cluster is None:
-        raise ClusterError("no command is being carried out here")
+        raise ClusterError(
+            "current_cluster() must be called in a method with @command that a service carries out"
+        )
     return cluster
 
 

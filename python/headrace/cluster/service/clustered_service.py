@@ -18,8 +18,8 @@ class ClusteredService:
 
     Override the methods that matter; the others do nothing. All are called on one thread, the container's. What they
     change and send must follow from the entries alone: no wall clock, no random numbers, no iteration over sets, no
-    threads, no files. The time is ``cluster.time``. What one raises goes to the error log; the entry counts as
-    consumed, and the next one follows.
+    threads, no files. The time is ``cluster.time``. An exception in a handler goes to the error log; the entry
+    counts as consumed, and the next one follows.
 
     A service that also has ``on_session_messages(batch)`` gets runs of messages as columns there, see
     :class:`headrace.cluster.service.batches.MessageBatch`; messages that are longer than a frame still come to
@@ -30,7 +30,7 @@ class ClusteredService:
     """True gives messages as memoryviews, valid during the call, instead of ``bytes``."""
 
     def on_start(self, cluster: Cluster, snapshot: Iterable[bytes] | None) -> None:
-        """The first call: keep `cluster`, and take over the state. What it raises ends the member.
+        """The first call: keep `cluster`, and load the state. An exception here ends the member.
 
         Nothing may be sent or scheduled from here.
 
@@ -51,7 +51,7 @@ class ClusteredService:
         """A message.
 
         Args:
-            session: Who sent it; ``None`` when a service of the cluster did.
+            session: The client's session; ``None`` when a service of the cluster sent the message.
             timestamp: When the leader took it, in ``cluster.time_unit``.
             message: The bytes; a memoryview with :attr:`message_views`.
             position: Of the log after the message. Every member sees the same.
@@ -61,7 +61,10 @@ class ClusteredService:
         """A timer is due. Any service of the cluster may have scheduled it."""
 
     def on_take_snapshot(self) -> Iterable[bytes]:
-        """The state, as messages. A generator is asked for more as the archive takes them; no entry comes meanwhile."""
+        """Give the state, as messages. The container asks a generator for more as the archive takes them.
+
+        The service gets no entry meanwhile.
+        """
         return ()
 
     def on_role_change(self, role: Role) -> None:

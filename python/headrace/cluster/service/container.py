@@ -75,7 +75,7 @@ class ServiceContainer(Agent):
         properties: Settings by the specification's property names.
         driver: The driver, if it runs in this process; also a node of a simulated world.
         is_invoked: No thread; the program calls :meth:`do_work`.
-        clock: What it goes by; by default the clock of `driver`, or of the machine. No handler sees it.
+        clock: Where it takes the time from; by default the clock of `driver`, or of the machine. No handler sees it.
         storage: The directory of the cluster's files; by default that of ``cluster_directory``.
         on_error: Told of each failure as text, besides the error log in the mark file and the logger
             ``headrace.cluster``, which have warnings as well.
@@ -367,7 +367,7 @@ class ServiceContainer(Agent):
         config = self.config
         if config.service_id >= len(recordings):
             raise ClusterError(
-                f"service_id={config.service_id}: the snapshot has parts of {len(recordings)} services only"
+                f"service_id={config.service_id}: the snapshot has parts of only {len(recordings)} services"
             )
         with self._archive as archive:
             snapshot = yield from loaded(
@@ -495,7 +495,7 @@ class ServiceContainer(Agent):
         return self._is_closed
 
     def close(self) -> None:
-        """Leave the cluster's member, which ends with it. Closing again does nothing.
+        """End the container; the consensus module of its member then ends too. Closing again does nothing.
 
         Waits for the container's thread; on that thread, which runs the service, the container closes after its turn.
         """

@@ -150,18 +150,18 @@ class _Instance:
 
 
 class DeterminismCheck(ClusteredService):
-    """A service that is two: each entry goes to both instances, and what they send and keep is compared.
+    """Two instances of a service: each entry goes to both, and what they send and keep is compared.
 
     ``ClusterNode(DeterminismCheck(Accounts), ...)`` runs ``Accounts`` so; any place that takes a service will do.
-    Clients are answered by the first instance. What parts is raised as :class:`DeterminismError` from the handler, so
-    that it comes to the error log with its log position, once: after it the instances are no longer compared. A handler
-    that asks for the time, for random numbers, for ``hash()`` or for a thread is told so, once for each place.
+    The first instance answers clients. The first difference is raised as :class:`DeterminismError` from the handler, so
+    that the error log has it with its log position; after it the instances are no longer compared. So is each place in
+    which a handler asks for the time, for random numbers, for ``hash()`` or for a thread, once.
 
     What was found fails the program: :meth:`headrace.cluster.ClusterNode.close` raises it, and so does the end of the
     node's ``with`` block. Where another part runs the service, call :meth:`verify`.
 
-    For tests: it is many times slower. It cannot see what is alike in one process and differs between two, such as the
-    order of a set of texts; ``headrace cluster check-determinism`` does.
+    For tests: it is many times slower. It cannot find what is the same for two instances in one process and differs
+    between processes, such as the order of a set of texts; ``headrace cluster check-determinism`` finds that.
 
     Args:
         make: Makes an instance; called twice.

@@ -66,7 +66,7 @@ class LoadedSnapshot:
         if isinstance(message, SnapshotMarker):
             self._mark(message, app_version)
         elif self.time_unit is None:
-            raise ClusterError("the snapshot is damaged: it does not start with its beginning")
+            raise ClusterError("the snapshot is damaged: it does not start with a begin marker")
         elif isinstance(message, StoredSession):
             self.sessions.append(message)
 
@@ -78,12 +78,12 @@ class LoadedSnapshot:
         check_place(marker, self.log_position, self.leadership_term_id)
         if marker.mark is SnapshotMark.BEGIN:
             if self.time_unit is not None:
-                raise ClusterError("the snapshot is damaged: it has two beginnings")
+                raise ClusterError("the snapshot is damaged: it has two begin markers")
             check_app_version(marker.app_version, app_version, "the snapshot")
             self.time_unit = marker.time_unit
         elif marker.mark is SnapshotMark.END:
             if self.time_unit is None:
-                raise ClusterError("the snapshot is damaged: it has an end and no beginning")
+                raise ClusterError("the snapshot is damaged: it has an end marker and no begin marker")
             self.is_whole = True
 
 
@@ -96,7 +96,7 @@ def check_app_version(found: int, own: int, whose: str) -> None:
     if found >> 16 != own >> 16:
         raise ClusterError(
             f"incompatible app_version: {whose} has {version_text(found)}, and the service {version_text(own)}: a "
-            "service goes on from its own major version only; start the one that was there, or set app_version"
+            "service reads only its own major version; start the version that wrote it, or set app_version"
         )
 
 
@@ -191,7 +191,9 @@ def _checked(message: Any, limit: int) -> Any:
         length = memoryview(message).nbytes
     except TypeError:
         kind = type(message).__name__
-        raise ClusterError(f"on_take_snapshot gave a {kind}: messages of a snapshot are bytes") from None
+        raise ClusterError(
+            f"on_take_snapshot gave a {kind}: each message of a snapshot must be bytes"
+        ) from None
     if length > limit:
         raise ClusterError(
             f"on_take_snapshot gave a message of length={length}, above max_message_length={limit} of the snapshot "

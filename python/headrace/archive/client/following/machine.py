@@ -141,7 +141,7 @@ class Follower:
 
     @property
     def clock(self) -> Clock:
-        """What it goes by."""
+        """Where it takes the time from."""
         return self._clock
 
     @property
