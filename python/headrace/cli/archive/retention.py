@@ -46,7 +46,7 @@ def set_command(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Say what a recording keeps at least. The archive then deletes its older segment files, now and from now on.
+    """Say what a recording keeps at least. From then on the archive deletes older segment files; it keeps no copy.
 
     With both options a file goes when neither keeps it. The file with the newest data always stays.
 
@@ -132,9 +132,10 @@ def holds_command(archive_directory: Path, as_json: bool) -> None:
 def release_command(
     name: str, recording_id: int | None, archive_directory: Path, dry_run: bool, yes: bool
 ) -> None:
-    """End a hold on one recording, or on all: the archive then deletes what their retention lets go.
+    """End a hold on one recording, or on all recordings that have it.
 
-    A reader that still runs makes its hold again.
+    The archive then deletes the segment files that only the hold kept from the recording's retention. This cannot be
+    undone. A reader that still runs makes its hold again.
     """
     from headrace.archive.files import holds, release
 

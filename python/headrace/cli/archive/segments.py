@@ -27,7 +27,7 @@ from headrace.cli.archive.access import (
 def detach_command(recording_id: int, position: int, address: ArchiveAddress, dry_run: bool) -> None:
     """Have a recording begin at the start of the segment file with POSITION. The files before it stay on disk.
 
-    They may be moved away, and attached again later. No replay may read them.
+    You may move these files away, and attach them again later. The archive refuses while a replay reads one of them.
 
     \b
     Examples:
@@ -55,9 +55,10 @@ def detach_command(recording_id: int, position: int, address: ArchiveAddress, dr
 def purge_command(
     recording_id: int, position: int, address: ArchiveAddress, dry_run: bool, yes: bool
 ) -> None:
-    """Delete the segment files of a recording before the one with POSITION. This cannot be undone.
+    """Delete the segment files of a recording before the file that holds POSITION. This cannot be undone.
 
-    The recording may be active. No replay may read the files.
+    The file that holds POSITION stays, and so do all files after it. The recording may be active. The archive refuses
+    while a replay reads one of the files to be deleted.
 
     \b
     Examples:
@@ -93,10 +94,10 @@ def purge_command(
 def delete_detached_command(
     recording_id: int, address: ArchiveAddress, archive_directory: Path, dry_run: bool, yes: bool
 ) -> None:
-    """Delete the segment files before the start of a recording. This cannot be undone.
+    """Delete the segment files before the start position of a recording. This cannot be undone.
 
-    `--dry-run` asks no archive: it looks at the files in --archive-dir. `headrace archive delete-orphaned-segments
-    --dry-run` prints their names.
+    These are the files that `detach-segments` left. The recording itself stays whole. `--dry-run` asks no archive: it
+    looks at the files in --archive-dir. `headrace archive delete-orphaned-segments --dry-run` prints their names.
     """
     from headrace.archive.files import ArchiveDirectory
 

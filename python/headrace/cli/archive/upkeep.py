@@ -172,8 +172,8 @@ def checksum_command(
 ) -> None:
     """Write checksums, CRC-32 or CRC-32C, into the catalog and into the frames of recordings. Stop the archive first.
 
-    A frame has its checksum in the place of its session id. Only do this where all publishers' session ids may be lost
-    but the last one's, which the catalog has. `verify --checksum` checks them afterwards.
+    Each checksum overwrites the session id in its frame. This cannot be undone: afterwards the catalog alone has a
+    session id, that of the recording's last publisher. `verify --checksum` compares frames with these checksums.
     """
     from headrace.archive.files import write_checksums
 

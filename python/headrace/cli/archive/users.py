@@ -17,7 +17,7 @@ _FILE = click.argument("path", metavar="FILE", type=click.Path(dir_okay=False, p
 def users_group() -> None:
     """Add, list and remove users in a file of users.
 
-    An archive goes by the file with -D aeron.archive.authenticator.supplier=users-file:FILE. Changes hold for the next
+    An archive uses the file with -D aeron.archive.authenticator.supplier=users-file:FILE. Changes hold for the next
     client that connects.
     """
 
