@@ -13,6 +13,9 @@ from headrace.cluster.protocol.codes import CloseReason
 __all__ = ["Entry", "Ledger", "Oracle", "registered"]
 
 _TIMER_MS = 50
+# Longer than the clocks of a run go on: such a timer fires only once it is moved.
+_FAR_MS = 3_600_000
+_TIMERS = ("timer", "later", "move", "again", "cancel")
 # A register that is appended to keeps so much.
 _REGISTER_LENGTH = 40
 
@@ -66,12 +69,17 @@ class Ledger(ClusteredService):
         self.oracle = oracle
         self.entries: list[Entry] = []
         self.registers: dict[str, str] = {}
-        self.deadlines: dict[int, int] = {}
+        # Of each timer, those for which no event has come.
+        self.deadlines: dict[int, list[int]] = {}
+        # The last deadline, of timers of which no event has come since then.
+        self.due: dict[int, int] = {}
         self.cancelled: set[int] = set()
+        # Timers that are not due before they are moved.
+        self.waiting: list[int] = []
         self.open_ids: list[int] = []
         self.known_ids: list[int] = []
         self.digest = 0
-        self.fails_snapshots = False
+        self.fails_snapshot = False
 
     # --- snapshots -------------------------------------------------------------------------------------------------
 
@@ -84,8 +92,9 @@ class Ledger(ClusteredService):
             if kind == "entry":
                 self._keep(Entry(*value))
             else:
-                self.registers, deadlines, cancelled, self.open_ids, self.known_ids = value
-                self.deadlines = {int(number): deadline for number, deadline in deadlines.items()}
+                self.registers, deadlines, due, cancelled, self.waiting, self.open_ids, self.known_ids = value
+                self.deadlines = {int(number): times for number, times in deadlines.items()}
+                self.due = {int(number): deadline for number, deadline in due.items()}
                 self.cancelled = set(cancelled)
         found = [session.id for session in cluster.sessions]
         self.oracle.insist(
@@ -96,11 +105,12 @@ class Ledger(ClusteredService):
         self.oracle.note(cluster.log_position, self.digest, "a snapshot")
 
     def on_take_snapshot(self) -> Iterable[bytes]:
-        if self.fails_snapshots:
+        if self.fails_snapshot:
+            self.fails_snapshot = False
             raise RuntimeError("the world has this snapshot fail")
         self.oracle.note(self.cluster.log_position, self.digest, "the entry before a snapshot")
-        rest = self.registers, self.deadlines, sorted(self.cancelled), self.open_ids, self.known_ids
-        yield json.dumps(("rest", *rest)).encode()
+        timers = self.deadlines, self.due, sorted(self.cancelled), self.waiting
+        yield json.dumps(("rest", self.registers, *timers, self.open_ids, self.known_ids)).encode()
         for entry in self.entries:
             yield json.dumps(("entry", *entry)).encode()
 
@@ -129,26 +139,55 @@ class Ledger(ClusteredService):
             return
         kind, _, _, key, argument, _ = text.split(" ", 5)
         self.registers[key], answer = registered(self.registers.get(key, ""), (kind, argument))
-        if kind == "timer":
-            number = len(self.deadlines) + 1
-            self.deadlines[number] = deadline = timestamp + _TIMER_MS
-            self._insist(lambda: self.cluster.schedule_timer(number, deadline))
-        elif kind == "cancel" and self.deadlines:
-            number = len(self.deadlines)
-            self.cancelled.add(number)
-            self._insist(lambda: self.cluster.cancel_timer(number))
+        if kind in _TIMERS:
+            self._set_timer(kind, timestamp)
         elif kind == "self":
             self._insist(lambda: self.cluster.offer(f"echo of {text}".encode()) > 0)
         elif kind == "close":
             self._insist(lambda: self.cluster.close_session(session.id))
         session.offer(f"{len(self.entries)}|{answer}|{text}".encode())
 
+    def _set_timer(self, kind: str, timestamp: int) -> None:
+        number = len(self.deadlines)
+        is_later = len(self.entries) % 2 == 0
+        if kind == "timer":
+            self._schedule(number + 1, timestamp + _TIMER_MS)
+        elif kind == "later":
+            self.waiting.append(number + 1)
+            self._schedule(number + 1, timestamp + _FAR_MS)
+        elif kind == "move" and self.waiting:
+            # The one that waits longest, to a later time, and it waits on; or to an earlier one.
+            number = self.waiting.pop(0)
+            if is_later:
+                self.waiting.append(number)
+            self._schedule(number, timestamp + (2 * _FAR_MS if is_later else _TIMER_MS))
+        elif kind == "again" and number and number not in self.cancelled and number not in self.waiting:
+            # The last one: it may have fired, and its event may be in the log already.
+            self._schedule(number, timestamp + (2 * _TIMER_MS if is_later else _TIMER_MS // 5))
+        elif kind == "cancel" and number:
+            self.cancelled.add(number)
+            self.due.pop(number, None)
+            if number in self.waiting:
+                self.waiting.remove(number)
+            self._insist(lambda: self.cluster.cancel_timer(number))
+
+    def _schedule(self, number: int, deadline: int) -> None:
+        self.deadlines.setdefault(number, []).append(deadline)
+        self.due[number] = deadline
+        self._insist(lambda: self.cluster.schedule_timer(number, deadline))
+
     def on_timer_event(self, correlation_id: int, timestamp: int) -> None:
-        deadline = self.deadlines.get(correlation_id)
+        """Each deadline has one event at most: one that was moved may be in the log before the service moves it."""
+        deadlines = self.deadlines.get(correlation_id, [])
+        passed = [deadline for deadline in deadlines if deadline <= timestamp]
         self.oracle.insist(
-            deadline is not None and timestamp >= deadline,
-            f"timer {correlation_id} for {deadline} fires at {timestamp}",
+            bool(passed),
+            f"timer {correlation_id} fires at {timestamp}, and is not due: events are to come for {deadlines}",
         )
+        if passed:
+            deadlines.remove(max(passed))
+        if self.due.get(correlation_id, timestamp) <= timestamp:
+            self.due.pop(correlation_id, None)
         self._add(timestamp, f"fired {correlation_id}")
 
     def _insist(self, send: Callable[[], bool]) -> None:

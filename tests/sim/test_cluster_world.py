@@ -11,7 +11,7 @@ import pytest
 
 from headrace.cluster.member.states import ModuleState, Toggle
 from headrace.testing import Link, World
-from tests.sim.clusters import DISKS, IMAGE_TIMEOUT_NS, ClusterWorld
+from tests.sim.clusters import DISKS, IMAGE_GONE_S, ClusterWorld
 from tests.sim.seeded import SECONDS, replayable, run_new_seeds
 
 pytestmark = pytest.mark.sim
@@ -38,6 +38,8 @@ class Chaos:
             act(self)
             self.world.run_for(self.chance.choice((0.0, 0.001, 0.02, 0.1, self.chance.random() * 0.01)))
         self.world.set_links(GOOD)
+        self.done.append("answer")
+        self.cluster.answer()
         self.done.append("check")
         self.cluster.check()
 
@@ -58,25 +60,25 @@ class Chaos:
     def slow_client(self) -> None:
         """It takes no answers for a while, and may be silent for longer than sessions live."""
         caller = self.chance.choice(self.cluster.callers)
-        caller.sleeps_until_ns = self.world.now_ns + self.chance.choice((50_000_000, 1_300_000_000))
+        caller.sleeps_until_ns = self.world.now_ns + self.chance.choice((50_000_000, 2_300_000_000))
 
     def cut_client(self) -> None:
         """Nothing comes from the machine of a client: the session ends with its stream, long before it times out."""
         caller = self.chance.choice(self.cluster.callers)
-        module = self.cluster.module
+        self.cluster.recover()
+        self.world.run_for(0.02)
+        module, ingress = self.cluster.module, self.cluster.module._ingress
         session = None
-        if caller.cluster is not None and self.cluster.is_running and module.is_leader:
+        if caller.cluster is not None and ingress is not None:
             session = module._context.applied.sessions.get(caller.cluster.cluster_session_id)
         has_stream = session is not None and session.is_open and session.ingress_image_id is not None
-        term_id = module.leadership_term_id
         caller.node.cut(self.cluster.node)
-        self.world.run_for(self.chance.choice((0.1, 0.2 + IMAGE_TIMEOUT_NS / 1e9)))
+        self.world.run_for(self.chance.choice((0.1, IMAGE_GONE_S)))
         caller.node.mend(self.cluster.node)
         self.world.run_for(0.02)
-        goes_on = self.cluster.module is module and self.cluster.is_running and module.is_leader
-        is_same = goes_on and module.leadership_term_id == term_id
-        if session is not None and has_stream and is_same and not self.cluster.node.is_paused:
-            ids = {image.correlation_id for one in module._ingress.subscriptions for image in one.images}
+        is_same = self.cluster.is_running and module._ingress is ingress
+        if session is not None and ingress is not None and has_stream and is_same:
+            ids = {image.correlation_id for one in ingress.subscriptions for image in one.images}
             assert session.ingress_image_id in ids or not session.is_open, (
                 f"{session} is open without its stream"
             )
@@ -141,11 +143,9 @@ class Chaos:
         self.toggle(Toggle.SNAPSHOT, ModuleState.ACTIVE)
 
     def spoil_snapshot(self) -> None:
-        """The service cannot give its state."""
+        """The service cannot give its state, once."""
         self.toggle(Toggle.SNAPSHOT, ModuleState.ACTIVE)
-        self.cluster.ledger.fails_snapshots = True
-        self.world.run_for(self.chance.choice((0.01, 0.05)))
-        self.cluster.ledger.fails_snapshots = False
+        self.cluster.ledger.fails_snapshot = True
 
     def suspend(self) -> None:
         self.toggle(Toggle.SUSPEND, ModuleState.ACTIVE)
@@ -157,17 +157,19 @@ class Chaos:
         self.toggle(self.chance.choice((Toggle.SHUTDOWN, Toggle.ABORT)), ModuleState.ACTIVE)
 
     def stop_recording(self) -> None:
-        """The archive stops to record the log, in the midst of messages that are appended and not recorded; the member
-        stands again.
+        """The archive stops to record the log, in the midst of messages and closings that are appended and not
+        recorded, or recorded and not agreed upon; the member stands again.
         """
         self.cluster.recover()
         for caller in self.cluster.callers:
             caller.wanted += self.chance.randint(0, 20)
         self.world.run_for(self.chance.random() * 0.01)
-        slow = self.cluster.slow.get("archive")
+        slow = self.cluster.slow.get(self.chance.choice(("archive", "archive", "cluster")))
         if slow is not None and self.chance.random() < 0.7:
             slow.until_ns = self.world.now_ns + 40_000_000
-            self.world.run_for(self.chance.random() * 0.01)
+            if self.chance.random() < 0.5:
+                self.chance.choice(self.cluster.callers).disconnect()
+            self.world.run_for(self.chance.random() * 0.03)
         archive = self.cluster.archive
         term = self.cluster.module._context.recording_log.last_term
         if archive is not None and term is not None and self.cluster.is_running:
