@@ -27,6 +27,21 @@ fn a_publisher_reaches_the_subscriber_that_comes_back_after_a_crash() {
 }
 
 #[test]
+fn the_image_of_a_publisher_that_died_can_be_read_and_says_that_nothing_brings_it() {
+    let world = World::new(1);
+    let mut stream = Stream::connected(&world, CHANNEL, STREAM);
+    assert!(stream.offers(b"last words"));
+    let image = stream.reader.subscription.images().remove(0);
+    world.run_until(SECOND, "the message is there", || image.has_fragments());
+    assert_eq!(image.active_transport_count(), 1);
+    stream.left.crash().unwrap();
+    world.run_for(12 * SECOND);
+    assert_eq!((image.active_transport_count(), image.is_closed()), (0, false));
+    assert_eq!(stream.reader.poll(), [b"last words"]);
+    world.run_until(5 * SECOND, "the image ends", || image.is_closed());
+}
+
+#[test]
 fn a_pause_shorter_than_the_time_outs_only_delays() {
     let world = World::new(22);
     let mut stream = Stream::connected(&world, CHANNEL, STREAM);

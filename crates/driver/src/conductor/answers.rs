@@ -33,7 +33,8 @@ pub(crate) fn check_exchange(exchange: Exchange, rooms: &mut Rooms) -> Result<()
     }
 }
 
-/// A new publication may carry answers: the requester is told, unless another publication answers it already.
+/// A new publication may carry answers: the requester is told, if another publication answers it already when that has
+/// ended.
 pub(crate) fn announce_answers(
     cx: &mut Context,
     images: &Images,
@@ -45,7 +46,8 @@ pub(crate) fn announce_answers(
     };
     if publications.network.answers(image_id) {
         cx.warn(ANSWERED_TWICE);
-    } else if let Ok(endpoint) = images.endpoint_of_asking(image_id) {
+    }
+    if let Ok(endpoint) = images.endpoint_of_asking(image_id) {
         let command = AnswersCommand::Announce {
             correlation_id: image_id,
             answers: Arc::downgrade(publication),

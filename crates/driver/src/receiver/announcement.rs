@@ -1,26 +1,41 @@
 //! Tells a requester on which session the answers to it come.
 //!
 //! The frame goes out at once, and again at each status message time-out, until a receiver reads the answers or their
-//! stream ends. It does so again when that receiver is lost.
+//! stream ends. It does so again when that receiver is lost. Where several publications answer, each is told of when those
+//! before it have ended.
 
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use headrace_protocol::frame::ResponseSetup;
 
 use crate::shared::{ImageShared, PublicationShared};
 
-/// A stream of answers that the requester is told of.
+/// The streams of answers to a requester.
+#[derive(Default)]
 pub(super) struct Announcement {
-    answers: Weak<PublicationShared>,
+    /// In the order in which they were made. The requester is told of the first one that lives.
+    answers: Vec<Weak<PublicationShared>>,
     last_sent_ns: Option<i64>,
 }
 
 impl Announcement {
-    pub(super) fn new(answers: Weak<PublicationShared>) -> Self {
-        Self {
-            answers,
-            last_sent_ns: None,
+    pub(super) fn add(&mut self, answers: Weak<PublicationShared>) {
+        self.answers.push(answers);
+        self.last_sent_ns = None;
+    }
+
+    /// The first that lives. Those that have ended are forgotten, and the requester is told of the next one at once.
+    fn first(&mut self) -> Option<Arc<PublicationShared>> {
+        while let Some(first) = self.answers.first() {
+            match first.upgrade() {
+                Some(answers) if !answers.is_end_of_stream() => return Some(answers),
+                _ => {
+                    self.answers.remove(0);
+                    self.last_sent_ns = None;
+                }
+            }
         }
+        None
     }
 
     /// What to tell the publisher of the requests, if it is time.
@@ -30,14 +45,11 @@ impl Announcement {
         now_ns: i64,
         interval_ns: i64,
     ) -> Option<ResponseSetup> {
+        let answers = self.first()?;
         let is_due = self
             .last_sent_ns
             .is_none_or(|last_ns| now_ns - last_ns > interval_ns);
-        if !is_due {
-            return None;
-        }
-        let answers = self.answers.upgrade()?;
-        if answers.has_receivers() || answers.is_end_of_stream() {
+        if !is_due || answers.has_receivers() {
             return None;
         }
         self.last_sent_ns = Some(now_ns);

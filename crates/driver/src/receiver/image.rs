@@ -134,6 +134,7 @@ impl ReceiverImage {
 
     /// No packets will be taken any more: the sender is told at once, unless bytes it sent are still missing.
     pub(super) fn deactivate<'a>(&mut self, reason: impl Into<Reason<'a>>) {
+        self.shared.log.metadata().put_active_transport_count_release(0);
         if self.shared.state() == ImageState::Active && self.shared.advance_to(ImageState::Draining, reason) {
             if !self.shared.is_end_of_stream() || self.has_everything() {
                 self.shared.set_sends_end_of_stream_status();
@@ -334,12 +335,12 @@ impl ReceiverImage {
         1
     }
 
-    /// A publication answers what the image brings: its publisher is told from now on.
+    /// A publication answers what the image brings: its publisher is told from now on, or when those before it have ended.
     pub(super) fn announce(&mut self, answers: Weak<PublicationShared>) {
         if self.announcement.is_none() {
             self.connections.grant(ResponseSetup::LENGTH); // the requester waits for it, and need not have asked yet
         }
-        self.announcement = Some(Announcement::new(answers));
+        self.announcement.get_or_insert_default().add(answers);
     }
 
     /// Tells the publisher of requests on which session the answers come, if it is time. Returns the work done.

@@ -1,13 +1,16 @@
-//! Whatever happens to nodes, clients and links, a subscriber reads each of its publishers in order and once, what still
-//! lives at the end goes on, and nothing is left when all is closed.
+//! Whatever happens to nodes, clients and links, a subscriber reads each of its publishers in order and once, and a
+//! requester the answers to its own requests; what still lives at the end goes on, and nothing is left when all is closed.
 //!
 //! A fixed set of seeds runs with the tests. `HEADRACE_SEED=<n>` runs one, and `make simulate SECONDS=60` runs new ones;
 //! with both, they begin with that one.
 
 #[path = "../common/mod.rs"]
 mod common;
+mod exchanges;
 mod people;
 mod plot;
+mod requesters;
+mod servers;
 mod stage;
 
 use std::time::{Duration, Instant};

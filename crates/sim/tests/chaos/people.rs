@@ -1,9 +1,10 @@
 //! Publishers and subscribers, and what each subscriber must read.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use headrace_client::{
-    Client, ClientError, ExclusivePublication, FragmentAssembler, Offer, Publication, Subscription,
+    Client, ClientError, ExclusivePublication, FragmentAssembler, Image, Offer, Publication, Subscription,
 };
 
 /// Who published a message, and its number.
@@ -14,17 +15,28 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
+    pub(crate) const LENGTH: usize = 16;
+
     /// The message: the stamp again and again, so that lost or foreign bytes show.
     fn message(self) -> Vec<u8> {
-        let length = 16 + self.number as usize * 131 % 3_000;
-        let stamp = [self.publisher.to_le_bytes(), self.number.to_le_bytes()].concat();
-        stamp.into_iter().cycle().take(length).collect()
+        let length = Self::LENGTH + self.number as usize * 131 % 3_000;
+        self.bytes().into_iter().cycle().take(length).collect()
     }
 
-    fn of(message: &[u8]) -> Self {
+    pub(crate) fn bytes(self) -> Vec<u8> {
+        [self.publisher.to_le_bytes(), self.number.to_le_bytes()].concat()
+    }
+
+    /// The stamp at the start of a message.
+    pub(crate) fn read(message: &[u8]) -> Self {
         let word = |at: usize| u64::from_le_bytes(message[at..at + 8].try_into().unwrap());
         let (publisher, number) = (word(0), word(8));
-        let stamp = Self { publisher, number };
+        Self { publisher, number }
+    }
+
+    /// Who published a message, and its number; its other bytes must be as these say.
+    pub(crate) fn of(message: &[u8]) -> Self {
+        let stamp = Self::read(message);
         assert!(message == stamp.message(), "damaged bytes of {stamp:?}");
         stamp
     }
@@ -36,12 +48,45 @@ pub(crate) enum Handle {
     Shared(Publication),
 }
 
+impl Handle {
+    /// True when the stream takes the message.
+    pub(crate) fn offer(&mut self, message: &[u8]) -> bool {
+        let offered = match self {
+            Self::Exclusive(publication) => publication.offer(message),
+            Self::Shared(publication) => publication.offer(message),
+        };
+        matches!(offered, Ok(Offer::Position(_)))
+    }
+
+    /// Claims room and leaves it, as a program that is killed between the two halves of a publish.
+    pub(crate) fn leave_a_hole(&self) {
+        match self {
+            Self::Exclusive(publication) => std::mem::forget(publication.try_claim(200)),
+            Self::Shared(publication) => std::mem::forget(publication.try_claim(200)),
+        }
+    }
+
+    pub(crate) fn session_id(&self) -> i32 {
+        match self {
+            Self::Exclusive(publication) => publication.session_id(),
+            Self::Shared(publication) => publication.session_id(),
+        }
+    }
+
+    pub(crate) fn is_connected(&self) -> bool {
+        match self {
+            Self::Exclusive(publication) => publication.is_connected(),
+            Self::Shared(publication) => publication.is_connected(),
+        }
+    }
+}
+
 pub(crate) struct Publisher {
     pub(crate) node: usize,
     pub(crate) stream: usize,
     pub(crate) id: u64,
     next: u64,
-    handle: Handle,
+    pub(crate) handle: Handle,
 }
 
 impl Publisher {
@@ -84,35 +129,9 @@ impl Publisher {
 
     pub(crate) fn offer(&mut self) -> bool {
         let message = self.published().message();
-        let offered = match &mut self.handle {
-            Handle::Exclusive(publication) => publication.offer(&message),
-            Handle::Shared(publication) => publication.offer(&message),
-        };
-        let is_accepted = matches!(offered, Ok(Offer::Position(_)));
+        let is_accepted = self.handle.offer(&message);
         self.next += u64::from(is_accepted);
         is_accepted
-    }
-
-    /// Claims room and leaves it, as a program that is killed between the two halves of a publish.
-    pub(crate) fn leave_a_hole(&self) {
-        match &self.handle {
-            Handle::Exclusive(publication) => std::mem::forget(publication.try_claim(200)),
-            Handle::Shared(publication) => std::mem::forget(publication.try_claim(200)),
-        }
-    }
-
-    pub(crate) fn session_id(&self) -> i32 {
-        match &self.handle {
-            Handle::Exclusive(publication) => publication.session_id(),
-            Handle::Shared(publication) => publication.session_id(),
-        }
-    }
-
-    pub(crate) fn is_connected(&self) -> bool {
-        match &self.handle {
-            Handle::Exclusive(publication) => publication.is_connected(),
-            Handle::Shared(publication) => publication.is_connected(),
-        }
     }
 }
 
@@ -126,13 +145,17 @@ pub(crate) enum Tie {
 
 /// How far a subscriber has read a publisher, and through which image.
 #[derive(Clone, Copy)]
-struct Progress {
+pub(crate) struct Progress {
     next: u64,
     image: ImageName,
 }
 
 /// An image, and where its subscriber joined it: one that joins the same image again has missed what was between.
-type ImageName = Option<(i64, i64)>;
+pub(crate) type ImageName = Option<(i64, i64)>;
+
+pub(crate) fn image_name(image: Option<Arc<Image>>) -> ImageName {
+    image.map(|image| (image.correlation_id(), image.join_position()))
+}
 
 pub(crate) struct Subscriber {
     pub(crate) node: usize,
@@ -207,8 +230,7 @@ impl Subscriber {
         let polled = subscription.poll(
             |payload, header| {
                 assembler.on_fragment(payload, header, |message, header| {
-                    let image = subscription.image_by_session_id(header.session_id());
-                    let image = image.map(|image| (image.correlation_id(), image.join_position()));
+                    let image = image_name(subscription.image_by_session_id(header.session_id()));
                     let before = note(read, Stamp::of(message), image, tie);
                     let has_rejoined = before.is_some_and(|before| is_rejoined(before.image, image));
                     assert!(may_rejoin || !has_rejoined, "joined {image:?} again");
@@ -248,7 +270,12 @@ impl Subscriber {
 /// that was left behind joins again where the others are, and one of them may be further back.
 ///
 /// Returns what was read before.
-fn note(read: &mut BTreeMap<u64, Progress>, stamp: Stamp, image: ImageName, tie: Tie) -> Option<Progress> {
+pub(crate) fn note(
+    read: &mut BTreeMap<u64, Progress>,
+    stamp: Stamp,
+    image: ImageName,
+    tie: Tie,
+) -> Option<Progress> {
     let next = stamp.number + 1;
     let before = read.insert(stamp.publisher, Progress { next, image })?;
     let is_new = stamp.number >= before.next || tie == Tie::Untethered;

@@ -8,7 +8,9 @@ use headrace_sim::{Holdings, LinkSettings, Node};
 
 use crate::common::{self, SECOND, World};
 use crate::people::{Publisher, Stamp, Subscriber, Tie};
-use crate::stage::Shape;
+use crate::requesters::Requester;
+use crate::servers::Server;
+use crate::stage::{SERVICES, Shape};
 
 /// Longest time between two offers.
 const OFFER_INTERVAL_MAX_NS: i64 = 10_000_000;
@@ -17,7 +19,7 @@ const READERS_A_STEP: usize = 50;
 /// How far wall clocks jump.
 const JUMP_MAX_NS: i64 = 7_200 * SECOND;
 /// What the error log may say after a disk was full, a client was killed, or a stream rejected.
-const EXPECTED_ERRORS: [&str; 10] = [
+const EXPECTED_ERRORS: [&str; 12] = [
     REJECTED,
     // A rejection that comes when the image has just ended.
     "Unable to resolve image",
@@ -29,6 +31,10 @@ const EXPECTED_ERRORS: [&str; 10] = [
     "more problems with storage",
     "more images not created",
     "process ended without closing",
+    // A server comes back before the driver has noticed that it was killed.
+    "a second publication answers the same request",
+    // A server asks for a publication for a requester that has just gone.
+    "image.correlationId=",
 ];
 
 /// What the error log says of a local stream that a subscriber rejected.
@@ -40,15 +46,17 @@ const LOCAL_MAX_NS: i64 = SECOND / 10;
 pub(crate) struct Chaos {
     pub(crate) world: World,
     pub(crate) random: fastrand::Rng,
-    shape: Shape,
-    nodes: Vec<Node>,
+    pub(crate) shape: Shape,
+    pub(crate) nodes: Vec<Node>,
     fresh: Vec<Option<Holdings>>,
-    clients: Vec<Option<Arc<Client>>>,
+    pub(crate) clients: Vec<Option<Arc<Client>>>,
     publishers: Vec<Publisher>,
     subscribers: Vec<Subscriber>,
+    pub(crate) requesters: Vec<Requester>,
+    pub(crate) servers: Vec<Server>,
     /// Nodes where a local stream was rejected since they started.
     has_rejected: BTreeSet<usize>,
-    last_publisher: u64,
+    last_id: u64,
 }
 
 impl Chaos {
@@ -72,8 +80,10 @@ impl Chaos {
             nodes,
             publishers: Vec::new(),
             subscribers: Vec::new(),
+            requesters: Vec::new(),
+            servers: Vec::new(),
             has_rejected: BTreeSet::new(),
-            last_publisher: 0,
+            last_id: 0,
         };
         for node in 0..shape.nodes {
             chaos.connect(node);
@@ -82,6 +92,12 @@ impl Chaos {
         for _ in 0..shape.people {
             chaos.subscribe();
             chaos.publish();
+        }
+        for service in 0..SERVICES {
+            chaos.serve(service);
+        }
+        for _ in 0..shape.requesters {
+            chaos.ask();
         }
         chaos
     }
@@ -93,7 +109,12 @@ impl Chaos {
         self.clients[node] = Some(connected.unwrap());
     }
 
-    fn chosen_node(&mut self) -> usize {
+    pub(crate) fn next_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    pub(crate) fn chosen_node(&mut self) -> usize {
         self.random.usize(0..self.shape.nodes)
     }
 
@@ -106,10 +127,9 @@ impl Chaos {
         let Some(client) = self.clients[node].clone() else {
             return;
         };
-        self.last_publisher += 1;
+        let id = self.next_id();
         let is_shared = self.random.u8(0..3) == 0;
         let begun_ns = self.world.now_ns();
-        let id = self.last_publisher;
         let added = Publisher::new(node, &client, (stream, &channel), &paths, id, is_shared);
         self.publishers.extend(forgiven(added));
         self.check_local(stream, begun_ns);
@@ -151,6 +171,8 @@ impl Chaos {
         self.clients[node] = None;
         self.publishers.retain(|publisher| publisher.node != node);
         self.subscribers.retain(|subscriber| subscriber.node != node);
+        self.requesters.retain(|requester| requester.node != node);
+        self.servers.retain(|server| server.node != node);
     }
 
     fn crash(&mut self, node: usize) {
@@ -173,20 +195,28 @@ impl Chaos {
         let Some(client) = self.clients[node].clone() else {
             return;
         };
-        for publisher in self.publishers.iter().filter(|publisher| publisher.node == node) {
+        let requests = self.requesters.iter().map(|requester| &requester.requests);
+        let publishers = self.publishers.iter().chain(requests);
+        for publisher in publishers.filter(|publisher| publisher.node == node) {
             if self.random.bool() {
-                publisher.leave_a_hole();
+                publisher.handle.leave_a_hole();
             }
+        }
+        for server in self.servers.iter().filter(|server| server.node == node) {
+            server.leave_holes(&mut self.random);
         }
         self.nodes[node].crash_client(&client).unwrap();
         drop(client);
         self.forget(node);
         self.connect(node);
+        if self.random.bool() {
+            self.serve_at(node);
+        }
     }
 
     pub(crate) fn act(&mut self) {
         let (left, right) = (self.chosen_node(), self.chosen_node());
-        match self.random.u8(0..110) {
+        match self.random.u8(0..124) {
             0..=15 => self.publish(),
             16..=31 => self.subscribe(),
             32..=37 if !self.publishers.is_empty() => {
@@ -226,6 +256,23 @@ impl Chaos {
             105..=106 if !self.subscribers.is_empty() => self.doze(),
             107 if !self.subscribers.is_empty() => self.reject(),
             108..=109 => self.switch_path(),
+            110..=114 => self.ask(),
+            115..=116 if !self.requesters.is_empty() => {
+                let index = self.random.usize(0..self.requesters.len());
+                self.requesters.swap_remove(index);
+            }
+            117..=121 => {
+                let service = self.random.usize(0..SERVICES);
+                self.serve(service);
+            }
+            122 if !self.servers.is_empty() => {
+                let index = self.random.usize(0..self.servers.len());
+                self.servers.swap_remove(index);
+            }
+            123 if !self.requesters.is_empty() => {
+                let index = self.random.usize(0..self.requesters.len());
+                self.requesters[index].asleep_until_ns = self.doze_end_ns();
+            }
             _ => {}
         }
     }
@@ -241,8 +288,12 @@ impl Chaos {
     /// A subscriber stops reading for as long as it takes to be left behind, and to join again.
     fn doze(&mut self) {
         let index = self.random.usize(0..self.subscribers.len());
+        self.subscribers[index].asleep_until_ns = self.doze_end_ns();
+    }
+
+    fn doze_end_ns(&mut self) -> i64 {
         let duration_ns = self.random.i64(SECOND..40 * SECOND);
-        self.subscribers[index].asleep_until_ns = self.world.now_ns() + self.shape.time(duration_ns);
+        self.world.now_ns() + self.shape.time(duration_ns)
     }
 
     fn reject(&mut self) {
@@ -297,7 +348,7 @@ impl Chaos {
         let end_ns = self.world.now_ns() + duration_ns;
         let mut next_offer_ns = 0;
         while self.world.now_ns() < end_ns {
-            if self.world.now_ns() >= next_offer_ns && !self.publishers.is_empty() {
+            if self.world.now_ns() >= next_offer_ns {
                 next_offer_ns = self.world.now_ns() + self.random.i64(0..OFFER_INTERVAL_MAX_NS);
                 self.offer_some();
             }
@@ -307,8 +358,15 @@ impl Chaos {
     }
 
     fn offer_some(&mut self) {
-        let index = self.random.usize(0..self.publishers.len());
-        let publisher = &mut self.publishers[index];
+        let count = self.publishers.len() + self.requesters.len();
+        if count == 0 {
+            return;
+        }
+        let index = self.random.usize(0..count);
+        let publisher = match index.checked_sub(self.publishers.len()) {
+            Some(index) => &mut self.requesters[index].requests,
+            None => &mut self.publishers[index],
+        };
         if !self.nodes[publisher.node].is_paused() {
             // Now and then so many that the window is full.
             let count = if self.random.u8(0..20) == 0 { 40 } else { 1 };
@@ -328,6 +386,7 @@ impl Chaos {
                 subscriber.poll();
             }
         }
+        self.exchange();
     }
 
     /// Steps until the condition holds, while everyone reads.
@@ -359,11 +418,17 @@ impl Chaos {
             subscriber.asleep_until_ns = 0;
             subscriber.add_paths().unwrap();
         }
+        for requester in &mut self.requesters {
+            requester.asleep_until_ns = 0;
+        }
+        for service in 0..SERVICES {
+            self.serve(service);
+        }
         self.run_until("publishers are connected", |chaos| {
             let has_reader =
                 |publisher: &Publisher| chaos.readers_of(publisher).any(|reader| reader.tie != Tie::Spy);
             let mut publishers = chaos.publishers.iter();
-            publishers.all(|publisher| publisher.is_connected() || !has_reader(publisher))
+            publishers.all(|publisher| publisher.handle.is_connected() || !has_reader(publisher))
         });
         // Those that saw no time-out and those that did have an image after this, and drained images are over.
         self.run_for(self.shape.time(25 * SECOND) + SECOND / 2);
@@ -371,7 +436,9 @@ impl Chaos {
             let has_right_ones = |reader: &Subscriber| reader.sessions() == chaos.sessions_for(reader);
             chaos.subscribers.iter().all(has_right_ones)
         });
+        self.run_until("requesters read the answers of their servers", Self::is_matched);
         self.offer_to_all(5);
+        self.request_of_all(5);
         self.run_until("all messages are read", |chaos| {
             let has_all = |publisher: &Publisher| {
                 let published = publisher.published();
@@ -381,6 +448,10 @@ impl Chaos {
             };
             let mut published = chaos.published();
             published.all(has_all)
+        });
+        self.run_until("new requests are answered", |chaos| {
+            let mut requesters = chaos.requesters.iter();
+            requesters.all(|requester| requester.has_answers(5))
         });
     }
 
@@ -398,8 +469,15 @@ impl Chaos {
                 .collect::<Vec<_>>()
         };
         let stopped: Vec<_> = self.published().flat_map(read_on).collect();
+        self.request_of_all(10);
+        self.run_until("requests are answered", Self::is_answered);
         self.publishers.clear();
-        self.world.run_for(self.shape.time(4 * SECOND));
+        self.servers.clear();
+        self.wait_for_late_readers(self.shape.time(4 * SECOND));
+        self.run_until("answers of servers that closed are read to their end", |chaos| {
+            let mut requesters = chaos.requesters.iter();
+            requesters.all(|requester| requester.has_answers(15))
+        });
         self.run_until("publishers that closed are read to their end", |chaos| {
             let has_read = |(published, name): &(Stamp, (usize, i64))| {
                 let mut subscribers = chaos.subscribers.iter();
@@ -410,23 +488,48 @@ impl Chaos {
         });
     }
 
+    /// Time passes before most read on. Those of a group read all the while: senders of groups wait for the fastest
+    /// reader, and one that is too late for repairs loses the rest.
+    fn wait_for_late_readers(&mut self, duration_ns: i64) {
+        let end_ns = self.world.now_ns() + duration_ns;
+        while self.world.now_ns() < end_ns {
+            for subscriber in &mut self.subscribers {
+                if self.shape.is_of_group(subscriber.stream) {
+                    subscriber.poll();
+                }
+            }
+            self.world.step_until(end_ns);
+        }
+    }
+
     /// Each publisher that has readers publishes this many messages.
     fn offer_to_all(&mut self, count: usize) {
         for index in 0..self.publishers.len() {
             if !self.has_readers(&self.publishers[index]) {
                 continue;
             }
-            let end_ns = self.world.now_ns() + self.shape.recovery_ns();
-            for _ in 0..count {
-                while !self.publishers[index].offer() {
-                    assert!(
-                        self.world.now_ns() < end_ns,
-                        "no room to publish\n{}",
-                        self.world.trace(60)
-                    );
-                    self.read();
-                    self.world.step();
-                }
+            self.offer_each(count, |chaos| &mut chaos.publishers[index]);
+        }
+    }
+
+    /// Each requester asks this many times.
+    fn request_of_all(&mut self, count: usize) {
+        for index in 0..self.requesters.len() {
+            self.offer_each(count, |chaos| &mut chaos.requesters[index].requests);
+        }
+    }
+
+    fn offer_each(&mut self, count: usize, publisher: impl Fn(&mut Self) -> &mut Publisher) {
+        let end_ns = self.world.now_ns() + self.shape.recovery_ns();
+        for _ in 0..count {
+            while !publisher(self).offer() {
+                assert!(
+                    self.world.now_ns() < end_ns,
+                    "no room to publish\n{}",
+                    self.world.trace(60)
+                );
+                self.read();
+                self.world.step();
             }
         }
     }
@@ -440,7 +543,7 @@ impl Chaos {
     fn sessions_for(&self, reader: &Subscriber) -> BTreeSet<i32> {
         let is_near = |publisher: &&Publisher| reader.tie != Tie::Spy || reader.node == publisher.node;
         let own = self.publishers.iter().filter(|one| one.stream == reader.stream);
-        own.filter(is_near).map(Publisher::session_id).collect()
+        own.filter(is_near).map(|one| one.handle.session_id()).collect()
     }
 
     /// True where something can be published: a spy alone makes no connection.
@@ -457,6 +560,7 @@ impl Chaos {
     pub(crate) fn close_all(&mut self) {
         self.publishers.clear();
         self.subscribers.clear();
+        self.requesters.clear();
         self.clients.clear();
         self.run_until("nothing is left", |chaos| {
             let held = chaos.nodes.iter().map(Node::holdings);
@@ -474,6 +578,6 @@ impl Chaos {
 
 /// What a driver may refuse for a moment: a channel that is being closed, a log for which there is no room, a name that
 /// is not answered in time.
-fn forgiven<T>(added: Result<T, ClientError>) -> Option<T> {
+pub(crate) fn forgiven<T>(added: Result<T, ClientError>) -> Option<T> {
     added.ok()
 }

@@ -9,6 +9,16 @@ use crate::common::SECOND;
 /// Kinds of streams: unicast thrice, IPv6, IPC, two paths, a group, receivers that report.
 const KINDS: usize = 8;
 
+/// Servers that answer requests: one over the network, one inside a node.
+pub(crate) const SERVICES: usize = 2;
+
+/// Where the requests of a service go, and where the answers to them come from.
+pub(crate) struct Route {
+    pub(crate) requests: (usize, String),
+    pub(crate) answers: (usize, String),
+    pub(crate) is_local: bool,
+}
+
 /// How large a world is, and how fast it ages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
@@ -16,6 +26,8 @@ pub(crate) struct Shape {
     pub(crate) streams: usize,
     /// Publishers at the start, and subscribers.
     pub(crate) people: usize,
+    /// Requesters at the start.
+    pub(crate) requesters: usize,
     /// Things that are done to it, one after the other.
     pub(crate) actions: usize,
     /// Untethered readers are never left behind.
@@ -33,6 +45,7 @@ impl Shape {
             nodes: 3,
             streams: KINDS,
             people: 2 * KINDS,
+            requesters: 6,
             actions: 60,
             is_patient: seed % 5 == 1,
             queue_capacity: [4, 64, 1024][seed as usize % 3],
@@ -155,6 +168,38 @@ impl Shape {
     pub(crate) fn has_spies(self, stream: usize) -> bool {
         // A manual channel has no address that a spy could name.
         stream % KINDS < 4
+    }
+
+    /// The node of a service's server.
+    pub(crate) fn server_of(self, service: usize) -> usize {
+        service
+    }
+
+    /// True for a service that only its own node can ask.
+    pub(crate) fn is_local_service(self, service: usize) -> bool {
+        service == 1
+    }
+
+    pub(crate) fn route(self, service: usize, nodes: &[Node]) -> Route {
+        let server = nodes[self.server_of(service)].name();
+        let is_local = self.is_local_service(service);
+        let (requests, answers) = if is_local {
+            (
+                "aeron:ipc?term-length=64k".to_owned(),
+                "aeron:ipc?term-length=64k".to_owned(),
+            )
+        } else {
+            (
+                format!("aeron:udp?endpoint={server}:40130|term-length=64k"),
+                format!("aeron:udp?control={server}:40131|term-length=64k"),
+            )
+        };
+        let stream = 1_000 + 2 * service;
+        Route {
+            requests: (stream, requests),
+            answers: (stream + 1, format!("{answers}|control-mode=response")),
+            is_local,
+        }
     }
 
     /// Pauses, and the time that may pass after an action: shorter than the time-outs of clients, so that they live on.

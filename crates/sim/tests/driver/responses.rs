@@ -102,6 +102,22 @@ fn after_the_answers_end_those_of_the_next_publication_are_read() {
 }
 
 #[test]
+fn answers_that_waited_for_the_first_to_end_are_read_then() {
+    let mut driver = Driver::new();
+    let (subscription, request) = asker(&mut driver);
+    let [first, second, third] = [(); 3].map(|()| driver.add_exclusive(&answers_to(request), ANSWERS));
+    driver.pass_alive(SECOND);
+    assert_eq!(linked(&driver), [(subscription, first)]);
+    driver.remove_publication(first, false);
+    driver.pass_alive(3 * SECOND);
+    assert_eq!(linked(&driver), [(subscription, first), (subscription, second)]);
+    driver.remove_publication(second, true);
+    driver.pass_alive(3 * SECOND);
+    let expected = [first, second, third].map(|answers| (subscription, answers));
+    assert_eq!(linked(&driver), expected);
+}
+
+#[test]
 fn answers_to_nothing_reach_no_reader_and_change_nothing() {
     let mut driver = Driver::new();
     let (subscription, request) = asker(&mut driver);

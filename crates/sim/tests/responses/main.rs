@@ -278,7 +278,7 @@ fn answers_may_follow_answers_to_the_same_requester() {
 }
 
 #[test]
-fn a_second_publication_of_answers_is_never_connected() {
+fn a_second_publication_of_answers_waits_for_the_end_of_the_first() {
     let world = World::new(4);
     let node = world.add_node("server").unwrap();
     let mut server = Server::on(&node);
@@ -300,6 +300,10 @@ fn a_second_publication_of_answers_is_never_connected() {
         errors[0].contains("a second publication answers the same request"),
         "{errors:?}"
     );
+    drop(shared);
+    server.sessions.remove(0).answers.close();
+    world.run_until(2 * SECOND, "the second is connected", || second.is_connected());
+    assert_eq!(errors_of(&requesters[0].node), [""; 0]);
 }
 
 #[test]

@@ -132,27 +132,60 @@ impl IpcPublication {
 
 impl Table<IpcPublication> {
     /// If a new publication answers another one, the subscription that the other one names reads it, and nothing
-    /// else. One that reads the answers of a live publication stays with that.
+    /// else. One that reads the answers of a live publication stays with that until it ends.
     pub(crate) fn bring_answers(
         &self,
         cx: &Context,
         answers: &StreamSpec,
         subscriptions: &mut Subscriptions,
     ) {
-        let Some(subscription) = self
-            .asker(answers.response_correlation)
-            .and_then(|id| subscriptions.awaiting_ipc_answers(id))
-        else {
+        let Some(subscription) = self.reader_of(answers, subscriptions) else {
             return;
         };
-        let is_served = self.streams().any(|stream| {
-            stream.state() == PublicationState::Active && stream.links.contains(subscription.registration_id)
-        });
-        if is_served {
+        if self.brings_live_stream_to(subscription.registration_id) {
             cx.warn(ANSWERED_TWICE);
         } else {
             subscription.session_id = Some(answers.session_id);
         }
+    }
+
+    /// Brings answers that wait for those of another publication to the same requests, if that has ended.
+    pub(crate) fn bring_waiting_answers(&mut self, cx: &mut Context, subscriptions: &mut Subscriptions) {
+        while let Some(reader) = self.next_waiting_reader(subscriptions) {
+            self.link(cx, &reader);
+        }
+    }
+
+    /// A subscription that reads another publication's answers from now on.
+    fn next_waiting_reader(&self, subscriptions: &mut Subscriptions) -> Option<Subscription> {
+        let mut waiting = self
+            .streams()
+            .filter(|stream| stream.state() == PublicationState::Active && stream.links.is_empty());
+        waiting.find_map(|stream| {
+            let session_id = Some(stream.spec.session_id);
+            let reader = self.reader_of(&stream.spec, subscriptions)?;
+            if reader.session_id == session_id || self.brings_live_stream_to(reader.registration_id) {
+                return None;
+            }
+            reader.session_id = session_id;
+            Some(reader.clone())
+        })
+    }
+
+    /// The subscription that reads a stream of answers, if that is one and is asked for.
+    fn reader_of<'a>(
+        &self,
+        answers: &StreamSpec,
+        subscriptions: &'a mut Subscriptions,
+    ) -> Option<&'a mut Subscription> {
+        let id = self.asker(answers.response_correlation)?;
+        subscriptions.awaiting_ipc_answers(id)
+    }
+
+    fn brings_live_stream_to(&self, subscription_id: i64) -> bool {
+        self.streams().any(|stream| {
+            stream.state() == PublicationState::Active && stream.links.contains(subscription_id)
+        })
     }
 
     /// The subscription that reads the answers to the publication of a registration id.

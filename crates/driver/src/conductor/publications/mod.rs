@@ -118,7 +118,8 @@ impl Publications {
     }
 
     /// The timer's step of IPC publications. Those that are done are freed: no other agent knows them.
-    pub(crate) fn tick_ipc(&mut self, cx: &mut Context, subscriptions: &Subscriptions) {
+    pub(crate) fn tick_ipc(&mut self, cx: &mut Context, subscriptions: &mut Subscriptions) {
+        self.ipc.bring_waiting_answers(cx, subscriptions);
         if !self.ipc.tick(cx, subscriptions).is_empty() {
             for publication in self
                 .ipc

@@ -22,7 +22,7 @@ const LOCAL_SOURCE_IDENTITY: &str = "aeron:ipc";
 
 /// A warning: answers that flow are not redirected.
 pub(crate) const ANSWERED_TWICE: &str =
-    "a second publication answers the same request: the subscription of the request stays with the first";
+    "a second publication answers the same request: it is read when the first has ended";
 
 states! {
     /// A stream that clients of this driver publish, over IPC or UDP. It only ever moves down this list.
