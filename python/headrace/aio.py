@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from headrace._exceptions import HeadraceError
     from headrace._settings import ClientSettings
     from headrace.client import Client, Message, Publication, ReconnectingClient, Subscription
+    from headrace.client._data import Data
     from headrace.client._local_driver import LocalDriver
 
 __all__ = ["Messages", "added", "close", "connect", "offer", "receive", "wait_for_messages"]
@@ -349,7 +350,7 @@ class Messages(AsyncIterator[_Item]):
 
 
 async def offer(
-    publication: Publication, data: Any, timeout_s: float | None = None, reserved_value: int | None = None
+    publication: Publication, data: Data, timeout_s: float | None = None, reserved_value: int | None = None
 ) -> int:
     """Offer one message, waiting for a subscriber and for room.
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import pytest
 
 import headrace
+from headrace import ConfigError
 from headrace.cluster import (
     ClusterError,
     ClusterNode,
@@ -514,6 +515,11 @@ def test_coroutines_call_side_by_side() -> None:
         async with await AsyncObjectClient.connect(Shop, driver=node.driver, **IPC) as client:
             sums = await asyncio.gather(*(client.object.add(1) for _ in range(3 * WINDOW)))
             assert sorted(sums) == list(range(1, 3 * WINDOW + 1))
+            assert await client.call(Shop.add, amount=1) == 3 * WINDOW + 1
+            assert await client.call(Shop.order, Order("tea", 2), urgent=True) == [Order("tea", 2)]
+            for other in (Shop.not_a_command, str.upper, Ledger.note):
+                with pytest.raises(ConfigError, match=r"command=.*: must be a command .*, such as Shop\.add"):
+                    await client.call(other)  # type: ignore[arg-type, call-arg]
 
     with ClusterNode.embedded(ObjectService(Shop())) as node:
         node.wait_until_leader()

@@ -11,11 +11,13 @@ from headrace.cluster import (
     ClientSession,
     ClusterClient,
     ClusteredService,
+    ClusterMessage,
     ClusterNode,
     ConsensusModule,
     ContainerConfig,
     ServiceContainer,
 )
+from headrace.cluster.objects import AsyncObjectClient, ObjectClient, command
 
 
 def handle(payload: bytes, header: headrace.Header) -> None:
@@ -100,6 +102,11 @@ def cluster(directory: str, driver: headrace.MediaDriver) -> None:
         node.connect(message_timeout_ns=1_000_000_000) as client,
     ):
         assert_type(client, ClusterClient)
+        assert_type(client.offer([b"a", memoryview(b"b")]), int | headrace.OfferResult)
+        assert_type(client.offer_blocking(bytearray(b"a")), int)
+        assert_type(client.receive(), ClusterMessage)
+        assert_type(client.receive(timeout_s=1.0), ClusterMessage | None)
+        assert_type(next(client).payload, bytes)
     with (
         ClusterNode.embedded(Count(), is_invoked=True, max_sessions=2) as embedded,
         ConsensusModule(driver=driver, members="0,a:1,a:2,a:3,a:4,a:5", cluster_id=1),
@@ -107,3 +114,25 @@ def cluster(directory: str, driver: headrace.MediaDriver) -> None:
     ):
         assert_type(embedded.do_work(), int)
         assert_type(container.config, ContainerConfig)
+
+
+class Sum:
+    value: int = 0
+
+    @command
+    def add(self, amount: int) -> int:
+        self.value += amount
+        return self.value
+
+
+def call(directory: str) -> None:
+    with ObjectClient.connect(Sum, directory=directory) as client:
+        assert_type(client.object, Sum)
+        assert_type(client.object.add(1), int)
+
+
+async def call_async(directory: str) -> None:
+    async with await AsyncObjectClient.connect(Sum, directory=directory) as client:
+        assert_type(client, AsyncObjectClient[Sum])
+        assert_type(await client.call(Sum.add, amount=1), int)
+        await client.object.add(1)

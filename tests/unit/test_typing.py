@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,20 +17,41 @@ PROGRAM = Path(__file__).parents[1] / "typed" / "program.py"
 BEGINNING = (
     "from headrace import connect",
     "from headrace.cluster import *",
+    "from headrace.cluster.aio import AsyncClusterClient",
+    "from headrace.cluster.objects import AsyncObjectClient, command",
     "",
     "service = ClusteredService()",
+    "class Sum:",
+    "    @command",
+    "    def add(self, amount: int) -> int: return amount",
+    "def mistaken(node: ClusterNode, cluster: Cluster, far: AsyncClusterClient, sums: AsyncObjectClient[Sum]) -> None:",
 )
+_INSTEAD = 'incompatible type "str"; expected "int'
+# Each with what a type checker says of it.
 MISTAKES = (
-    'connect().add_publication("aeron:ipc", "10")',
-    'ConsensusModule(cluster_id="0")',
-    'ServiceContainer(service, service_id="0")',
-    'ClusterNode(service, directory="d", session_timeout_ns="1s")',
-    'ClusterNode.embedded(service, max_sessions="1")',
-    'ClusterClient.connect(egress_stream_id="1")',
+    ('connect().add_publication("aeron:ipc", "10")', _INSTEAD),
+    ('ConsensusModule(cluster_id="0")', _INSTEAD),
+    ('ServiceContainer(service, service_id="0")', _INSTEAD),
+    ('ClusterNode(service, directory="d", session_timeout_ns="1s")', _INSTEAD),
+    ('ClusterNode.embedded(service, max_sessions="1")', _INSTEAD),
+    ('ClusterClient.connect(egress_stream_id="1")', _INSTEAD),
+    ("ClusterClient.connect().offer(5)", 'incompatible type "int"; expected "Buffer'),
+    ('ClusterClient.connect().offer_blocking("text")', 'incompatible type "str"; expected "Buffer'),
+    ('cluster.offer("text")', 'incompatible type "str"; expected "Buffer'),
+    ('far.offer("text")', 'incompatible type "str"; expected "Buffer'),
+    ("ClusterClient.connect().receive(timeout_s=1).payload", 'Item "None" of "ClusterMessage | None"'),
+    ('sums.call(Sum.add, "1")', _INSTEAD),
+    ("sums.call(str.upper)", "incompatible type"),
+    ("sums.object.add(1) + 1", "Coroutine[Any, Any, Any]"),
 )
+DOCUMENTS = Path(__file__).parents[2]
+TUTORIAL = ("counter.py", "first.py", "node.py", "client.py", "snapshot.py")
+"""The programs of the tutorial, which import each other."""
+PAGES = ("write-a-service", "replicated-objects", "change-a-services-version")
+"""Pages whose programs go on from one to the next."""
 
 
-def check(program: Path, cache: Path) -> subprocess.CompletedProcess[str]:
+def check(program: Path, cache: Path, *others: Path) -> subprocess.CompletedProcess[str]:
     # Away from the project, whose settings a user does not have.
     return subprocess.run(
         [
@@ -40,7 +62,7 @@ def check(program: Path, cache: Path) -> subprocess.CompletedProcess[str]:
             "--no-error-summary",
             "--cache-dir",
             str(cache),
-            str(program),
+            *map(str, (program, *others)),
         ],
         capture_output=True,
         text=True,
@@ -56,9 +78,27 @@ def test_a_users_program_passes_strictly_and_its_mistakes_do_not(tmp_path: Path)
     checked = check(PROGRAM, tmp_path)
     assert (checked.returncode, checked.stdout) == (0, "")
     mistaken = tmp_path / "mistaken.py"
-    mistaken.write_text("\n".join((*BEGINNING, *MISTAKES, "")))
+    mistaken.write_text("\n".join((*BEGINNING, *(f"    {line}" for line, _ in MISTAKES), "")))
     checked = check(mistaken, tmp_path)
     assert checked.returncode == 1
-    told = {int(line.split(":")[1]): line for line in checked.stdout.splitlines() if "expected" in line}
+    told = {int(line.split(":")[1]): line for line in checked.stdout.splitlines() if " error: " in line}
     assert sorted(told) == [len(BEGINNING) + number for number in range(1, len(MISTAKES) + 1)]
-    assert all('incompatible type "str"; expected "int' in line for line in told.values())
+    for (_, words), line in zip(MISTAKES, told.values(), strict=True):
+        assert words in line
+
+
+@pytest.mark.slow
+def test_the_programs_of_the_documents_of_a_cluster_pass_strictly(tmp_path: Path):
+    def programs(name: str) -> list[str]:
+        return re.findall(r"```python\n(.*?)```", (DOCUMENTS / name).read_text(), flags=re.DOTALL)
+
+    sources = dict(zip(TUTORIAL, programs("docs/user/tutorial-cluster.md"), strict=True))
+    (sources["readme.py"],) = [text for text in programs("README.md") if "ClusterNode" in text]
+    for page in PAGES:
+        sources[f"{page.replace('-', '_')}.py"] = "".join(programs(f"docs/user/how-to/{page}.md"))
+    for name, text in sources.items():
+        (tmp_path / name).write_text(text)
+    examples = sorted((DOCUMENTS / "examples").glob("cluster_*.py"))
+    assert len(examples) == 3
+    checked = check(*examples[:1], tmp_path, *examples[1:], *(tmp_path / name for name in sources))
+    assert (checked.returncode, checked.stdout) == (0, "")

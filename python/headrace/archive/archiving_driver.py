@@ -37,6 +37,10 @@ class ArchivingMediaDriver(Closing):
         **archive_settings: See :class:`headrace.archive.ArchiveConfig`. Without a ``control_channel`` the archive
             serves only clients of its own driver.
 
+    Attributes:
+        driver: The driver.
+        archive: The archive, an :class:`ArchiveServer`.
+
     Raises:
         ConfigError: A setting is wrong.
         ActiveDriverError: Another driver runs on the directory.

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from headrace.client._client import Client
+    from headrace.client._data import Data
     from headrace.clock import Clock
 
 __all__ = [
@@ -302,7 +303,7 @@ class ReconnectingPublication(_ReconnectingStream[Publication]):
     Its destinations come back with it. Methods and attributes that are not here are those of :attr:`current`.
     """
 
-    def offer(self, data: Any, /, *, reserved_value: int | None = None) -> int | OfferResult:
+    def offer(self, data: Data, /, *, reserved_value: int | None = None) -> int | OfferResult:
         """As ``Publication.offer``; ``NOT_CONNECTED`` while there is no driver."""
         native = self._bound[1]
         return self._refusal(native, native.offer(data, reserved_value=reserved_value))
@@ -327,7 +328,7 @@ class ReconnectingPublication(_ReconnectingStream[Publication]):
 
     def offer_blocking(
         self,
-        data: Any,
+        data: Data,
         /,
         *,
         reserved_value: int | None = None,
@@ -351,7 +352,7 @@ class ReconnectingPublication(_ReconnectingStream[Publication]):
         return self._in_time(claim, timeout_s)
 
     async def offer_async(
-        self, data: Any, /, *, reserved_value: int | None = None, timeout_s: float | None = None
+        self, data: Data, /, *, reserved_value: int | None = None, timeout_s: float | None = None
     ) -> int:
         """As ``Publication.offer_async``, waiting for a driver as well."""
         position = await self._waiting_async(

@@ -74,6 +74,13 @@ class ClusterNode(Closing):
         **settings: See :class:`headrace.cluster.ConsensusModuleConfig`. What the services share with the module
             goes for them too.
 
+    Attributes:
+        driver: The driver: the node's own, or the one that it was given. ``node.driver.directory`` is where clients in
+            other processes find it.
+        archive: The archive, a :class:`headrace.archive.ArchiveServer`.
+        module: The consensus module, a :class:`ConsensusModule`: its state, role, commit position and counters.
+        containers: The :class:`ServiceContainer` of each service, in the order of service ids.
+
     Raises:
         TypeError: A service is none; the text says what makes one of it.
         ConfigError: A setting is wrong, a service has a misspelt handler, or another node uses the driver.

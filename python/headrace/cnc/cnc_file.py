@@ -65,6 +65,11 @@ class CncFile(Closing):
     """A driver's command and control file. Use as a context manager; reading it never blocks the driver.
 
     Not thread-safe to close while another thread reads.
+
+    Attributes:
+        path: The file.
+        header: What its header says: versions, lengths, the driver's process.
+        counters: The counters in it.
     """
 
     def __init__(self, path: Path) -> None:

@@ -12,6 +12,11 @@ class FileFormatError(HeadraceError, ValueError):
 
     The text names the file, the value found and the rule it breaks, so that a reader of the message needs
     nothing else to act on it.
+
+    Attributes:
+        path: The file.
+        found: The value found, with its name.
+        rule: The rule that it breaks.
     """
 
     def __init__(self, path: Path, found: str, rule: str) -> None:
@@ -22,7 +27,11 @@ class FileFormatError(HeadraceError, ValueError):
 
 
 class DriverFileMissingError(HeadraceError, FileNotFoundError):
-    """The file does not exist: no driver has used this directory, or it removed the file when it stopped."""
+    """The file does not exist: no driver has used this directory, or it removed the file when it stopped.
+
+    Attributes:
+        path: The file.
+    """
 
     def __init__(self, path: Path, advice: str) -> None:
         super().__init__(f"{path} does not exist; {advice}")
@@ -30,7 +39,11 @@ class DriverFileMissingError(HeadraceError, FileNotFoundError):
 
 
 class DriverNotReadyError(HeadraceError, TimeoutError):
-    """The file is there, but its driver has not finished writing it."""
+    """The file is there, but its driver has not finished writing it.
+
+    Attributes:
+        path: The file.
+    """
 
     def __init__(self, path: Path) -> None:
         super().__init__(f"{path} has version=0; its driver is still starting, or died while it was")
@@ -38,7 +51,11 @@ class DriverNotReadyError(HeadraceError, TimeoutError):
 
 
 class DriverGoneError(HeadraceError, ConnectionError):
-    """The file is there, but its driver is not: it stopped, or shows no life any more."""
+    """The file is there, but its driver is not: it stopped, or shows no life any more.
+
+    Attributes:
+        path: The file.
+    """
 
     def __init__(self, path: Path, pid: int, heartbeat_age_ms: int | None) -> None:
         how = "has stopped" if heartbeat_age_ms is None else f"has shown no life for {heartbeat_age_ms} ms"

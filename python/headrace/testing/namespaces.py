@@ -80,7 +80,12 @@ class Namespace:
 
 
 class Namespaces:
-    """A pair of namespaces, `left` and `right`, that reach each other and nothing else. A context manager."""
+    """A pair of namespaces that reach each other and nothing else. A context manager.
+
+    Attributes:
+        left: One of them.
+        right: The other one.
+    """
 
     def __init__(self) -> None:
         self._pid = os.getpid()

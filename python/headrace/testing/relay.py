@@ -49,6 +49,11 @@ class Relay:
     direction it does the same; the first source's paths are the same in every run, whatever its port. If the
     `with` body fails, the seed is added to the exception as a note; `HEADRACE_SEED` replays it.
 
+    Attributes:
+        seed: What decides the fate of each datagram.
+        refused_sources: Datagrams of senders beyond the most that it relays for.
+        failed_sends: Datagrams that the system did not take.
+
     >>> with Relay(("127.0.0.1", 40456), forward=Conditions(loss=0.05), seed=7) as relay:  # doctest: +SKIP
     ...     publication = client.add_publication(f"aeron:udp?endpoint={relay.endpoint}", 1001)
     """

@@ -95,7 +95,12 @@ class Replay(Closing):
     """The messages of a recording, in order, each whole: an iterator and a context manager.
 
     Ends when everything asked for was delivered; for an active recording with no length, when it stops. A replay that
-    ends before that raises. Faster ways to read are those of :attr:`subscription`.
+    ends before that raises.
+
+    Attributes:
+        recording_id: Which recording is replayed.
+        replay_id: The archive's number for the replay.
+        subscription: Where the messages arrive; it has faster ways to read them.
     """
 
     def __init__(self, session: ArchiveSession, requests: ReplayRequests, replayed: Replayed) -> None:

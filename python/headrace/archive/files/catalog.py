@@ -102,6 +102,10 @@ class Catalog:
         read_only: For looking only.
         on_note: Told of each entry that is skipped, by its name. By default ``logging`` is.
 
+    Attributes:
+        capacity: Bytes of the file.
+        next_recording_id: The id of the next recording.
+
     Raises:
         CatalogError: The file is no catalog, is damaged so that entries cannot be told apart, or is missing where it
             must not be.

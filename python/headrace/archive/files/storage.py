@@ -187,7 +187,11 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
 
 
 class DirectoryStorage:
-    """Files of a directory, which is made if it is not there."""
+    """Files of a directory, which is made if it is not there.
+
+    Attributes:
+        directory: The directory.
+    """
 
     @checked
     def __init__(self, directory: str | os.PathLike[str], *, create: bool = True) -> None:

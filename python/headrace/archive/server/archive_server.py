@@ -79,6 +79,10 @@ class ArchiveServer(Agent):
         on_event: Told of each change of state as text, as it happens, besides the event log.
         **settings: See :class:`headrace.archive.ArchiveConfig`.
 
+    Attributes:
+        config: The settings.
+        archive_id: Tells archives apart, on the wire and in counters.
+
     Raises:
         ConfigError: A setting is wrong.
         MissingExtraError: What a setting needs is not installed.

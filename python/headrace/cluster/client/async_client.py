@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headrace import aio
 from headrace._arguments import checked_class
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from headrace.client import Client, Publication
+    from headrace.client._data import Data
     from headrace.client._local_driver import LocalDriver
     from headrace.cluster.protocol.session import AdminResponse, NewLeaderEvent, SessionEvent
 
@@ -45,9 +46,10 @@ __all__ = ["AsyncClusterClient"]
 
 @checked_class
 class AsyncClusterClient(AsyncClosing):
-    """A session with a cluster for asyncio; :attr:`cluster` is it, with all that never blocks.
+    """A session with a cluster for asyncio. Used by the coroutines of one event loop, of which one takes messages.
 
-    Used by the coroutines of one event loop, of which one takes messages.
+    Attributes:
+        cluster: The session, with all that never blocks.
     """
 
     def __init__(self, cluster: ClusterClient) -> None:
@@ -86,7 +88,7 @@ class AsyncClusterClient(AsyncClosing):
             raise
         return cls(connected)
 
-    async def offer(self, data: Any, timeout_s: float | None = None) -> int:
+    async def offer(self, data: Data, timeout_s: float | None = None) -> int:
         """Send one message, awaiting room, and a new leader where there is none. Cancelled, it sends nothing.
 
         Arguments and exceptions as for :meth:`headrace.cluster.ClusterClient.offer_blocking`.

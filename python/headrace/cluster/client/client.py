@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, overload
 
 from headrace._arguments import checked_class
 from headrace._checks import wrong
@@ -25,6 +25,7 @@ from headrace.cluster.protocol.codes import AdminResponseCode
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from headrace.client._data import Data
     from headrace.client._local_driver import LocalDriver
     from headrace.clock import Clock
     from headrace.cluster.protocol.session import AdminResponse, NewLeaderEvent, SessionEvent
@@ -193,7 +194,7 @@ class ClusterClient(Closing):
 
     # --- to the cluster --------------------------------------------------------------------------------------------
 
-    def offer(self, data: Any) -> int | OfferResult:
+    def offer(self, data: Data) -> int | OfferResult:
         """Send one message to the cluster, if that can be done now. Never blocks.
 
         Args:
@@ -210,7 +211,7 @@ class ClusterClient(Closing):
         with self._lock:
             return self._session.offer(data)
 
-    def offer_blocking(self, data: Any, *, timeout_s: float | None = 5.0) -> int:
+    def offer_blocking(self, data: Data, *, timeout_s: float | None = 5.0) -> int:
         """Send one message, waiting for room, and for a new leader where there is none.
 
         What the cluster sends meanwhile is kept for the next poll, up to 64 MiB.
@@ -340,6 +341,12 @@ class ClusterClient(Closing):
         with self._lock:
             return self._session.take()
 
+    @overload
+    def receive(self, timeout_s: None = None) -> ClusterMessage: ...
+
+    @overload
+    def receive(self, timeout_s: float) -> ClusterMessage | None: ...
+
     def receive(self, timeout_s: float | None = None) -> ClusterMessage | None:
         """Wait for one message, without the GIL; Ctrl-C ends the wait. Raises as :meth:`poll`.
 
@@ -364,13 +371,11 @@ class ClusterClient(Closing):
     def __next__(self) -> ClusterMessage:
         """The next message, waited for as :meth:`receive` does; ends when this program has closed the session."""
         try:
-            message = self.receive()
+            return self.receive()
         except ClosedError:
             if self._is_closed_here:
                 raise StopIteration from None
             raise
-        assert message is not None
-        return message
 
     @property
     def _wait_s(self) -> float:

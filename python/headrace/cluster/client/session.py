@@ -41,6 +41,7 @@ from headrace.cluster.protocol.session import (
 
 if TYPE_CHECKING:
     from headrace.client import Client, Message, Subscription
+    from headrace.client._data import Data
     from headrace.cluster.client.connecting import Opened
     from headrace.cluster.client.settings import ClusterClientConfig
 
@@ -155,7 +156,7 @@ class ClusterSession:
 
     # --- to the cluster --------------------------------------------------------------------------------------------
 
-    def offer(self, data: Any) -> int | OfferResult:
+    def offer(self, data: Data) -> int | OfferResult:
         """Send one message, if that can be done now."""
         longest = self._max_message_length
         if longest is not None and (length := _length_of(data)) > longest:

@@ -80,6 +80,10 @@ class ConsensusModule(Agent):
             ``headrace.cluster``.
         **settings: See :class:`headrace.cluster.ConsensusModuleConfig`.
 
+    Attributes:
+        config: The settings.
+        awaited: What the module polls now: a loop that idles may wait for messages on these subscriptions.
+
     Raises:
         ConfigError: A setting is wrong.
         ClusterError: Another module of the cluster runs on the driver.
@@ -218,7 +222,6 @@ class ConsensusModule(Agent):
         self._ingress: Ingress | None = None
         self._course.begin(self._started())
         self.awaited: tuple[Subscription, ...] = (self._services.subscription,)
-        """What the module polls now: a loop that idles may wait for messages on these."""
         self._next_tick_ns = self._clock.monotonic_ns()
 
     def _make_parts(self) -> None:

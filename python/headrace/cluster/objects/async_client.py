@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
 from headrace import aio
+from headrace._checks import wrong
 from headrace._closing import AsyncClosing
 from headrace._logging import CLUSTER
 from headrace.cluster.client.local_node import driver_directory
@@ -18,6 +19,7 @@ from headrace.cluster.objects.commands import Commands
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable, Coroutine
     from typing import Unpack
 
     from headrace.client import Client
@@ -25,27 +27,39 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncObjectClient"]
 
+T = TypeVar("T")
+P = ParamSpec("P")
+R = TypeVar("R")
 
-class AsyncObjectClient(AsyncClosing):
+
+class AwaitedCommands(Protocol):
+    """The commands of an object, each a method to await. Type checkers know neither their names nor their types."""
+
+    def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]: ...
+
+
+class AsyncObjectClient(AsyncClosing, Generic[T]):
     """A client of a replicated object for asyncio, made with :meth:`connect`.
 
-    :attr:`object` has the commands of its class as methods to await; many may be on their way. A call that is cancelled
-    may be carried out, or may have been.
+    Many calls may be on their way. One that is cancelled may be carried out, or may have been.
+
+    Attributes:
+        object: The object: its commands, as methods to await. With :meth:`call` type checkers know their types too.
     """
 
     def __init__(self, calls: Calls, commands: Commands, owned: Client | None, timeout_s: float) -> None:
         """What :meth:`connect` calls."""
         self._calls = calls
+        self._commands = commands
         self._owned = owned
         self._timeout_s = timeout_s
-        self.object: Any = _Proxy(commands, self._call)
-        """The object, as its commands."""
+        self.object = cast("AwaitedCommands", _Proxy(commands, self._call))
         self._task = asyncio.create_task(self._run())
 
     @classmethod
     async def connect(
         cls,
-        kind: type,
+        kind: type[T],
         client: Client | None = None,
         *,
         directory: str | os.PathLike[str] | None = None,
@@ -55,7 +69,7 @@ class AsyncObjectClient(AsyncClosing):
         timeout_s: float = CALL_TIMEOUT_S,
         chance: random.Random | None = None,
         **settings: Unpack[ClusterClientSettings],
-    ) -> AsyncObjectClient:
+    ) -> AsyncObjectClient[T]:
         """See :meth:`headrace.cluster.objects.ObjectClient.connect`."""
         commands = Commands(kind)
         directory = driver_directory(node_directory, directory, client, driver, config, settings)
@@ -98,6 +112,30 @@ class AsyncObjectClient(AsyncClosing):
             CLUSTER.exception("a client of an object cannot go on")
             calls.fail(failure)
 
+    async def call(self, command: Callable[Concatenate[T, P], R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call a command, named by its method: ``await client.call(Accounts.deposit, "alice", 10)``.
+
+        Does what ``await client.object.deposit("alice", 10)`` does, in a way whose types are checked.
+
+        Args:
+            command: The method of the object's class.
+            *args: What it is called with.
+            **kwargs: The same, by names.
+
+        Returns:
+            What the command has returned.
+
+        Raises:
+            ConfigError: The class of the object has no such command.
+        """
+        name = getattr(command, "__name__", "")
+        if getattr(self._commands.kind, name, None) is not command or name not in self._commands:
+            kind = self._commands.kind.__qualname__
+            rule = f"must be a command of the object's class, such as {kind}.{next(iter(self._commands))}"
+            raise wrong("command", command, rule)
+        result: R = await self._call(name, args, kwargs)
+        return result
+
     async def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         calls = self._calls
         call = calls.submit(name, args, kwargs)
@@ -124,6 +162,4 @@ class AsyncObjectClient(AsyncClosing):
             await aio.close(self._owned)
 
     def __repr__(self) -> str:
-        return (
-            f"AsyncObjectClient({self._calls._commands.kind.__qualname__}, session={self._calls.cluster!r})"
-        )
+        return f"AsyncObjectClient({self._commands.kind.__qualname__}, session={self._calls.cluster!r})"

@@ -49,8 +49,11 @@ def _bound(made: Command, call: Callable[..., Any]) -> Callable[..., Any]:
 class ObjectClient(Closing, Generic[T]):
     """A client of a replicated object, made with :meth:`connect`.
 
-    :attr:`object` has the commands of its class as methods. Each call is carried out once, through lost leaders and
-    sessions: it blocks until a service has answered. Thread-safe: one call at a time. A context manager that closes it.
+    Each call is carried out once, through lost leaders and sessions: it blocks until a service has answered.
+    Thread-safe: one call at a time. A context manager that closes it.
+
+    Attributes:
+        object: The object: the commands of its class, as methods.
     """
 
     def __init__(self, calls: Calls, commands: Commands, owned: Client | None, timeout_s: float) -> None:
@@ -61,7 +64,6 @@ class ObjectClient(Closing, Generic[T]):
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self.object: T = cast(T, _Proxy(commands, self._call))
-        """The object, as its commands."""
 
     @classmethod
     def connect(

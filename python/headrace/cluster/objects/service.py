@@ -64,6 +64,10 @@ class ObjectService(ClusteredService):
         clients_max: Most clients whose answers are kept; the one that was not heard for longest is forgotten. It is
             told so if it comes back, and its calls fail: none is carried out twice.
 
+    Attributes:
+        object: The object.
+        undecodable_count: Messages that were not of a client of objects.
+
     Raises:
         ConfigError: The class has no command, or an attribute that is not annotated, or one whose value would be
             another after a snapshot.
@@ -80,7 +84,6 @@ class ObjectService(ClusteredService):
         self._results = Results(clients_max)
         self._cluster: Cluster | None = None
         self.undecodable_count = 0
-        """Messages that were not of a client of objects."""
 
     def on_start(self, cluster: Cluster, snapshot: Iterable[bytes] | None) -> None:
         """See :class:`ClusteredService`."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headrace.cluster.errors import ClusterError
 
 if TYPE_CHECKING:
     from headrace._results import OfferResult
     from headrace.client import Client
+    from headrace.client._data import Data
     from headrace.cluster.protocol.codes import ClusterTimeUnit, Role
     from headrace.cluster.service.config import ContainerConfig
     from headrace.cluster.service.control import Control
@@ -133,7 +134,7 @@ class Cluster:
         self._control.cancel_timer(correlation_id)
         return True
 
-    def offer(self, message: Any) -> int | OfferResult:
+    def offer(self, message: Data) -> int | OfferResult:
         """Send a message to the cluster itself, which reads it from the log as any message, with no session.
 
         Args:

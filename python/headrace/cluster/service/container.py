@@ -81,6 +81,9 @@ class ServiceContainer(Agent):
             ``headrace.cluster``, which have warnings as well.
         **settings: See :class:`headrace.cluster.ContainerConfig`.
 
+    Attributes:
+        config: The settings.
+
     Raises:
         TypeError: The service is none; the text says what makes one of it.
         ConfigError: A setting is wrong, or the service has a misspelt handler.

@@ -168,6 +168,10 @@ class DeterminismCheck(ClusteredService):
         state_every: After how many entries what :meth:`ClusteredService.on_take_snapshot` gives is compared as well; 0
             for at snapshots only. With more than 1 the state may have parted before the entry that is named.
 
+    Attributes:
+        difference: Where and how the instances parted; ``None`` while they have not.
+        findings: All that was found: the difference, and what handlers asked for that is not in the log.
+
     Raises:
         TypeError: What `make` is or gives is of another type; the text says what to do.
         ConfigError: The service has a misspelt handler.
@@ -194,9 +198,7 @@ class DeterminismCheck(ClusteredService):
         self._guard = Guard()
         self._cluster: Cluster | None = None
         self.difference: str | None = None
-        """Where and how the instances parted; ``None`` while they have not."""
         self.findings: list[str] = []
-        """All that was found: the difference, and what handlers asked for that is not in the log."""
         self.message_views = self._first.service.message_views  # type: ignore[misc]
 
     @property
