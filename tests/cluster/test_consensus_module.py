@@ -92,24 +92,6 @@ def test_messages_of_another_term_or_of_no_session_enter_no_log(member: Member, 
     assert member.module.commit_position == before + 96
 
 
-def test_a_client_is_told_of_a_message_that_is_too_long_for_the_log(world: World, member: Member) -> None:
-    """And when its session opens, how long one may be. The session goes on."""
-    longest = 16 * 1024 - 32
-    script = Script(member, world.add_node("client"), ingress="aeron:udp?endpoint=leader:9002|term-length=1m")
-    assert script.connect().detail == f"max-message-length={longest}"
-    before = member.module.commit_position
-    script.message(bytes(longest + 1))
-    told = script.answer()
-    assert (told.code, told.cluster_session_id) == (EventCode.ERROR, script.session_id)
-    assert (
-        told.detail
-        == f"a message of {longest + 1} bytes is too long for the log, which takes {longest} at most"
-    )
-    assert member.module.commit_position == before
-    script.message(bytes(longest))
-    member.until(lambda: member.module.commit_position > before + longest, "the message in the log")
-
-
 @pytest.mark.parametrize("keeps_writes", [True, False])
 def test_what_was_committed_is_there_after_a_crash(world: World, keeps_writes: bool) -> None:
     """Of the processes, or of the machine, whose disks then keep what was forced to them."""

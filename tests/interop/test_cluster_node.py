@@ -449,12 +449,12 @@ class Turn:
 
 
 @contextmanager
-def again_and_again(command: list[str]) -> Iterator[Program]:
-    """A node that is ready: it is started until the files do not look any more as if one that was killed used them."""
+def again_and_again(command: list[str], word: str = "READY") -> Iterator[Program]:
+    """A program that has said a word: it is started until the files do not look as if one that was killed used them."""
     for _ in range(100):
         program = Program(command)
         try:
-            await_true(lambda program=program: program.has_ended or "READY" in program.words)
+            await_true(lambda program=program: program.has_ended or word in program.words)
             if not program.has_ended:
                 yield program
                 return

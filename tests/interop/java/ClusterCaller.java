@@ -211,6 +211,15 @@ public class ClusterCaller implements EgressListener
                 }
                 System.out.println("ALIVE " + closed);
                 break;
+            case "deaf":
+                final long until = System.nanoTime() + Long.parseLong(words[1]) * 1_000_000L;
+                System.out.println("DEAF");
+                while (System.nanoTime() < until)
+                {
+                    cluster.sendKeepAlive();
+                    Thread.sleep(100);
+                }
+                break;
             case "silent":
                 await(cluster, () -> cluster.isClosed() || !closed.isEmpty());
                 System.out.println("CLOSED " + closed);
