@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import subprocess
 import sys
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -84,6 +86,15 @@ class Dying(Fair):
         os._exit(7)
 
 
+class Waiting(Fair):
+    """Waits in a handler for what never comes."""
+
+    def kept(self, message: bytes) -> bytes:
+        if message == b"3":
+            threading.Event().wait()
+        return message
+
+
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     with ClusterNode(Fair(), directory=tmp_path / "node") as node, node.connect() as cluster:
@@ -158,6 +169,20 @@ def test_a_replay_that_dies_is_told_with_its_position(directory: Path) -> None:
     done = check(directory, "Dying")
     assert done.returncode == 1
     assert "ended with exit status 7, after log_position=" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_replay_that_stands_still_is_told_with_its_position_and_the_line(directory: Path) -> None:
+    done = check(directory, "Waiting", "--timeout", "15")
+    assert done.returncode == 1, done.stderr
+    told = re.fullmatch(
+        r"the process that replays with PYTHONHASHSEED=1 stands still: no handler has returned for 15 s, "
+        r"after log_position=(\d+), in File .* in wait; .*test_cluster_determinism.py\", line \d+ in kept; .*"
+        r"in on_session_message. A handler must not wait .*\n",
+        done.stdout,
+    )
+    assert told, done.stdout
+    assert int(told[1]) > 0
 
 
 class Misspelt(ClusteredService):

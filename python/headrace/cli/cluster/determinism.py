@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,7 +20,13 @@ from headrace._checks import excerpt
 from headrace.cli.cluster.access import archive_of, beside_archive_option, directory_argument
 from headrace.cli.cluster.node import service_maker
 from headrace.cli.lifecycle import FAILED
+from headrace.clock import SYSTEM_CLOCK
 
+SHOW_STACKS = signal.SIGUSR1
+"""Has the process that replays print where each of its threads is."""
+_LOOK_S = 0.2
+# The frame under those of a service.
+_CHECK = str(Path("headrace/cluster/service/determinism.py"))
 _LOG_NAMES = ("recording.log", "node-state.dat")
 _ADVICE = (
     "The two processes hash texts and bytes differently: where a handler or the state goes through a set of them, "
@@ -36,10 +44,10 @@ _ADVICE = (
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=0),
-    default=600.0,
+    type=click.FloatRange(min=1),
+    default=60.0,
     show_default=True,
-    help="Seconds that each of the two replays may take.",
+    help="Seconds without a further entry of the log after which a replay counts as standing still.",
 )
 def check_determinism_command(
     directory: Path, service: str, archive_directory: Path | None, from_snapshot: bool, timeout_s: float
@@ -52,7 +60,7 @@ def check_determinism_command(
     CLASS is the service's class, or a function that gives a service, such as an ObjectService around an object. Nothing
     in the DIRECTORY changes: the command first copies the recording log and the whole archive to a temporary directory,
     which needs as much room. Exit status 1 says that the instances differ, with the first position of the log where
-    they do, or that a handler raised or asked for the time, for random numbers or for threads.
+    they do, or that a handler raised, waits, or asked for the time, for random numbers or for threads.
 
     \b
     Examples:
@@ -126,25 +134,68 @@ def _check_begin(directory: Path, log_position: int) -> None:
 
 def _replay(directory: Path, service: str, trace: Path, seed: str, timeout_s: float) -> int:
     """Replay in a process of its own, whose hashes of texts follow from the seed; gives the last log position."""
-    arguments = [str(directory), service, str(trace), str(timeout_s)]
-    done = subprocess.run(
-        [sys.executable, "-m", "headrace.cli.cluster.replay", *arguments],
-        env={**os.environ, "PYTHONHASHSEED": seed},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    name = f"the process that replays with PYTHONHASHSEED={seed}"
+    # Files, which take what a service prints however much it is.
+    with (directory / "printed").open("w+") as printed, (directory / "errors").open("w+") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "headrace.cli.cluster.replay", str(directory), service, str(trace)],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            stdout=printed,
+            stderr=errors,
+        )
+        try:
+            stands_still = not _has_ended(process, trace, timeout_s)
+            if stands_still:
+                # It prints where its threads are.
+                process.send_signal(SHOW_STACKS)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_LOOK_S)
+        finally:
+            process.kill()
+            process.wait()
+        printed.seek(0)
+        errors.seek(0)
+        said, complained = printed.read(), errors.read()
     lines = _lines(trace)
     position = int(lines[-1][0]) if lines else 0
-    if done.returncode != 0:
-        click.echo(done.stdout, nl=False)
-        if not done.stdout or done.returncode != FAILED:
+    if stands_still:
+        click.echo(
+            f"{name} stands still: no handler has returned for {timeout_s:g} s, after log_position={position}"
+            f"{_place(complained)}. A handler must not wait for anything; if one only takes longer, give more --timeout"
+        )
+        raise SystemExit(FAILED)
+    if process.returncode != 0:
+        click.echo(said, nl=False)
+        if not said or process.returncode != FAILED:
             click.echo(
-                f"the process that replays with PYTHONHASHSEED={seed} ended with exit status {done.returncode}, "
-                f"after log_position={position}: {done.stderr.strip() or 'it printed nothing'}"
+                f"{name} ended with exit status {process.returncode}, "
+                f"after log_position={position}: {complained.strip() or 'it printed nothing'}"
             )
         raise SystemExit(FAILED)
     return position
+
+
+def _has_ended(process: subprocess.Popen[bytes], trace: Path, timeout_s: float) -> bool:
+    """Wait for the end of a process; false once its trace has not grown for so long."""
+    length, deadline = -1, SYSTEM_CLOCK.deadline(timeout_s)
+    while not deadline.is_over:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_LOOK_S)
+            return True
+        now = trace.stat().st_size if trace.exists() else -1
+        if now != length:
+            length, deadline = now, SYSTEM_CLOCK.deadline(timeout_s)
+    return False
+
+
+def _place(stacks: str) -> str:
+    """Where the service is, by the stacks of its process, innermost call first; empty if it is in no handler."""
+    for stack in stacks.split("\n\n"):
+        calls = [line.strip() for line in stack.splitlines() if line.startswith("  File ")]
+        checks = [index for index, call in enumerate(calls) if _CHECK in call]
+        if checks and checks[0] > 0:
+            return f", in {'; called by '.join(calls[: checks[0]])}"
+    return ""
 
 
 def _lines(trace: Path) -> list[list[Any]]:

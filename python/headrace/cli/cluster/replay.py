@@ -6,6 +6,7 @@ Each line of the trace is JSON: the log position of an entry, the handler, what 
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import hashlib
 import json
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from headrace import HeadraceError, MediaDriver
+from headrace.cli.cluster.determinism import SHOW_STACKS
 from headrace.cli.cluster.node import service_maker
 from headrace.cli.lifecycle import FAILED
 from headrace.cluster import Cluster, ClusteredService, ClusterNode, DeterminismCheck, DeterminismError
@@ -60,7 +62,8 @@ def _noted(errors: list[str]) -> Iterator[None]:
             errors.append(str(failure))
 
 
-def _main(directory: str, service: str, trace: str, timeout_s: str) -> None:
+def _main(directory: str, service: str, trace: str) -> None:
+    faulthandler.register(SHOW_STACKS)
     errors: list[str] = []
     with Path(trace).open("w") as file:
         check = _Traced(service_maker(service), file)
@@ -70,7 +73,8 @@ def _main(directory: str, service: str, trace: str, timeout_s: str) -> None:
             MediaDriver(directory=Path(directory) / "driver") as driver,
             ClusterNode(check, driver=driver, directory=directory, on_error=errors.append) as node,
         ):
-            node.wait_until_leader(float(timeout_s))
+            # However long the log is: who started this process looks whether it goes on.
+            node.wait_until_leader(None)
     for error in dict.fromkeys(errors):
         print(error)
     if errors or check.difference is not None:
