@@ -27,6 +27,3 @@ CLUSTER = logging.getLogger("headrace.cluster")
 
 RPC = logging.getLogger("headrace.rpc")
 """Servers in this process: what their handlers raised, with the traceback."""
-
-CLUSTER = logging.getLogger("headrace.cluster")
-"""Members of clusters and containers of services in this process."""

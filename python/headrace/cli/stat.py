@@ -56,7 +56,7 @@ def command(
     once: bool,
     as_json: bool,
 ) -> None:
-    """Show a driver's counters, live, grouped by whom they concern; those that are 0 come last.
+    """Show a driver's counters, live, grouped by what they belong to; those that are 0 come last.
 
     Reads the directory of any driver of the same file version, Headrace's or Aeron's, running or stopped. A counter is
     shown if it meets all the options; --type, --stream and --session may be repeated.

@@ -1,4 +1,4 @@
-"""Counters, grouped by whom they concern."""
+"""Counters, grouped by what they belong to."""
 
 from __future__ import annotations
 
