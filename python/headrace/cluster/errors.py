@@ -44,7 +44,7 @@ class ClusterAuthenticationError(ClusterError):
 
 
 class SessionClosedError(ClusterError):
-    """The session has ended, and not because this program closed it. A new one takes a new client.
+    """The session has ended, and not because this program closed it. Connect again for a new one.
 
     What was sent before and not answered may have been carried out.
 

@@ -41,7 +41,7 @@ class AwaitedCommands(Protocol):
 class AsyncObjectClient(AsyncClosing, Generic[T]):
     """A client of a replicated object for asyncio, made with :meth:`connect`.
 
-    Many calls may be on their way. One that is cancelled may be carried out, or may have been.
+    Many calls may be on their way. A call that is cancelled may have been carried out, or may still be.
 
     Attributes:
         object: The object: its commands, as methods to await. With :meth:`call` type checkers know their types too.

@@ -96,7 +96,7 @@ class ObjectClient(Closing, Generic[T]):
             **settings: See :class:`headrace.cluster.ClusterClientConfig`.
 
         Raises:
-            ClusterTimeoutError: No service has answered; the text says what was the matter.
+            ClusterTimeoutError: No service has answered; the text says why.
             ClusterAuthenticationError: The cluster does not accept the credentials.
             ConfigError: A setting is wrong, or the class has no commands.
             ClusterFileError: No node has run on `node_directory`.

@@ -29,4 +29,4 @@ class CallRefusedError(ClusterError):
 
 
 class ForgottenError(ClusterError):
-    """The service has forgotten this client. The call may have been carried out; later calls are."""
+    """The service has forgotten this client. The call may have been carried out. Later calls work again."""

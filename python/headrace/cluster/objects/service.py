@@ -60,7 +60,7 @@ class ObjectService(ClusteredService):
 
     Args:
         instance: The object, in the state that a new cluster begins with. Its class has methods with ``@command``,
-            which go by their arguments and its state alone: no clock, no random numbers, no files.
+            which depend on their arguments and its state alone: no clock, no random numbers, no files.
         clients_max: Most clients whose answers are kept; the one that was not heard for longest is forgotten. It is
             told so if it comes back, and its calls fail: none is carried out twice.
 
@@ -103,7 +103,7 @@ class ObjectService(ClusteredService):
         self._results.restore(stored.clients)
 
     def on_take_snapshot(self) -> Iterator[bytes]:
-        """See :class:`ClusteredService`. The object goes on with what the snapshot has, as who starts with it does.
+        """See :class:`ClusteredService`. The object then goes on with the state in the snapshot.
 
         Raises:
             ConfigError: A value of the object would be another one after a start with the snapshot.

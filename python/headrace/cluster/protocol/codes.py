@@ -73,7 +73,7 @@ class AdminRequestType(NamedNumber):
 
 
 class AdminResponseCode(NamedNumber):
-    """What became of that."""
+    """What became of a request to the cluster."""
 
     OK = 0
     ERROR = 1
