@@ -438,6 +438,9 @@ def test_an_object_and_a_class_are_told_what_makes_a_service_of_them(tmp_path: P
         def put(self) -> int:
             return 1
 
+    def make() -> Total:
+        return Total()
+
     class Sums:
         def on_session_message(self, *_: object) -> None: ...
 
@@ -445,6 +448,8 @@ def test_an_object_and_a_class_are_told_what_makes_a_service_of_them(tmp_path: P
         (Jobs(), r"ObjectService\(.*Jobs\(\)\)"),
         (Jobs, r"ObjectService\(.*Jobs\(\)\)"),
         (Total, r"give an instance of it: Total\(\)"),
+        ([Total()], "give each service as an argument of its own"),
+        (make, r"if this function gives one, call it: .*make\(\)"),
         (Sums(), r"have its class inherit from that: class .*Sums\(ClusteredService\)"),
     ):
         text = f"must be a headrace.cluster.ClusteredService; .*{text}"

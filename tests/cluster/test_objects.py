@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 import pytest
 
 import headrace
-from headrace import ConfigError
 from headrace.cluster import (
     ClusterError,
     ClusterNode,
@@ -348,6 +347,10 @@ def test_classes_that_cannot_be_replicated_are_refused_at_once() -> None:
 
     with pytest.raises(headrace.ConfigError, match="@command"):
         ObjectService(Bare())
+    with pytest.raises(TypeError, match=r"instance=.*: must be the object, and not its class: give Shop\(\)"):
+        ObjectService(Shop)
+    with pytest.raises(TypeError, match=r"kind=.*: must be the class of the object: give Shop$"):
+        ObjectClient.connect(Shop())  # type: ignore[arg-type, var-annotated]
     with pytest.raises(headrace.ConfigError, match=r"Hidden.value: must be annotated"):
         ObjectService(Hidden())
     with pytest.raises(headrace.ConfigError, match=r"\*args"):
@@ -518,7 +521,9 @@ def test_coroutines_call_side_by_side() -> None:
             assert await client.call(Shop.add, amount=1) == 3 * WINDOW + 1
             assert await client.call(Shop.order, Order("tea", 2), urgent=True) == [Order("tea", 2)]
             for other in (Shop.not_a_command, str.upper, Ledger.note):
-                with pytest.raises(ConfigError, match=r"command=.*: must be a command .*, such as Shop\.add"):
+                with pytest.raises(
+                    headrace.ConfigError, match=r"command=.*: must be a command .*, such as Shop\.add"
+                ):
                     await client.call(other)  # type: ignore[arg-type, call-arg]
 
     with ClusterNode.embedded(ObjectService(Shop())) as node:

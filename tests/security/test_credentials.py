@@ -80,6 +80,7 @@ def test_a_plug_in_is_found_by_its_name(named) -> None:  # type: ignore[no-untyp
     assert isinstance(named("setting", f"{HERE}:Allows"), Allows)
     for name, words in (
         (f"{HERE}:Missing", "cannot be imported"),
+        (f"{HERE}:HERE", "must name a class, or a function that gives an object; this is a str"),
         ("nowhere.to.be:Found", "cannot be imported"),
         (f"{HERE}:Other", "has no method"),
         (f"{HERE}:Raises", "ValueError at test_credentials.py"),

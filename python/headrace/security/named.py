@@ -100,6 +100,9 @@ def made_of_class(setting: str, value: str) -> Any:
             found = getattr(found, part)
     except (ImportError, AttributeError) as failure:
         raise _wrong(setting, value, f"cannot be imported: {failure}") from failure
+    if not callable(found):
+        rule = f"must name a class, or a function that gives an object; this is a {type(found).__qualname__}"
+        raise _wrong(setting, value, rule)
     try:
         return found()
     except Exception as failure:

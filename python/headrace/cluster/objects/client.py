@@ -98,6 +98,7 @@ class ObjectClient(Closing, Generic[T]):
         Raises:
             ClusterTimeoutError: No service has answered; the text says why.
             ClusterAuthenticationError: The cluster does not accept the credentials.
+            TypeError: `kind` is no class.
             ConfigError: A setting is wrong, or the class has no commands.
             ClusterFileError: No node has run on `node_directory`.
         """

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
+from headrace._checks import excerpt
 from headrace._exceptions import ConfigError
 from headrace._extras import needs
 from headrace.cluster.errors import ClusterError
@@ -136,6 +137,10 @@ class Commands:
     """The commands of a class."""
 
     def __init__(self, kind: type) -> None:
+        given: object = kind
+        if not isinstance(given, type):
+            name = type(given).__qualname__
+            raise TypeError(f"kind={excerpt(repr(given))}: must be the class of the object: give {name}")
         self.kind = kind
         self._commands = {
             name: Command.of(name, member)

@@ -69,6 +69,7 @@ class ObjectService(ClusteredService):
         undecodable_count: Messages that were not of a client of objects.
 
     Raises:
+        TypeError: A class is given, and not an object.
         ConfigError: The class has no command, or an attribute that is not annotated, or one whose value would be
             another after a snapshot.
     """
@@ -77,6 +78,9 @@ class ObjectService(ClusteredService):
         if clients_max < 1:
             rule = "must be at least 1"
             raise ConfigError(f"clients_max={clients_max}: {rule}", "clients_max", str(clients_max), rule)
+        if isinstance(instance, type):
+            name = instance.__qualname__
+            raise TypeError(f"instance={instance!r}: must be the object, and not its class: give {name}()")
         self.object = instance
         self._commands = Commands(type(instance))
         self._layout = StateLayout(type(instance))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import types
 
 from headrace._arguments import explain
 from headrace._checks import shown, wrong
@@ -48,7 +49,11 @@ def _what_makes_one(value: object) -> str:
         return f"; its class has commands, so wrap it: headrace.cluster.objects.ObjectService({name}())"
     if issubclass(kind, ClusteredService):
         return f"; this is a class, give an instance of it: {name}()"
-    if kind in (type(None), type) or kind.__module__ == "builtins":
+    if isinstance(value, (list, tuple)):
+        return "; give each service as an argument of its own"
+    if isinstance(value, types.FunctionType):
+        return f"; if this function gives one, call it: {value.__qualname__}()"
+    if kind.__module__ == "builtins":
         return ""
     return f"; have its class inherit from that: class {name}(ClusteredService)"
 
