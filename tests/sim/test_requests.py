@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import headrace
+from headrace.rpc._layout import Kind, header
 from headrace.testing import Link, Node, World
 
 pytestmark = pytest.mark.sim
@@ -129,6 +130,41 @@ def test_a_requester_whose_machine_dies_is_forgotten_and_the_others_go_on() -> N
             for call in calls:
                 with pytest.raises(headrace.HeadraceError):
                     await call
+
+        world.run_async(main())
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_requester_that_goes_while_both_windows_are_full_is_forgotten(dies: bool) -> None:
+    with World(8) as world:
+        server = server_on(world.add_node("server"))
+        node = world.add_node("one")
+        client = node.connect()
+        answers = client.add_subscription(f"aeron:udp?control-mode=response|control={CONTROL}", STREAM_ID + 1)
+        requests = client.add_publication(
+            f"{CHANNEL}|response-correlation-id={answers.registration_id}", STREAM_ID
+        )
+
+        async def main() -> None:
+            serving = asyncio.create_task(server.serve_async())
+            refused_s = 0.0
+            while refused_s < 1:
+                if requests.offer(header(Kind.REQUEST, 1) + bytes(1000)):
+                    refused_s = 0.0
+                else:
+                    await asyncio.sleep(0.01)
+                    refused_s += 0.01
+            assert requests.position
+            assert server.requester_count == 1
+            if dies:
+                node.crash()
+            else:
+                requests.close()
+                answers.close()
+            await asyncio.sleep(60)
+            assert server.requester_count == 0
+            assert server.lost_count > 0
+            serving.cancel()
 
         world.run_async(main())
 

@@ -256,6 +256,7 @@ class Server(EitherClosing):
 
     def _read(self, session: Session, limit: int) -> int:
         requests: list[bytes] = []
+        session.note_reader()
         session.image.poll(lambda message, _: requests.append(message), limit)
         for message in requests:
             parsed = parse(message)

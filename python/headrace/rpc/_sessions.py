@@ -22,6 +22,10 @@ _ERROR_LENGTH_MAX = 4096
 # The driver tells that it has made a publication a moment before it links the reader.
 _READER_TIMEOUT_S = 2.0
 
+# How long a requester over a network may read no answers before it is taken for gone. Its driver ends their stream
+# no later, and with it the calls in flight, unless an image lives longer there than it does by default.
+_ABSENCE_MAX_S = 10.0
+
 
 class Losses:
     """Answers to requesters that were gone. Some handlers finish after the session of their requester has ended."""
@@ -49,6 +53,8 @@ class Session:
         self._is_local = is_local
         # While the answers are there, and have not had a reader yet.
         self._connects_by: Deadline | None = None
+        # While the answers have no reader.
+        self._returns_by: Deadline | None = None
         self._asked: Pending[Publication] | None = asked
         self._answers: Publication | None = None
         self._waiting: deque[tuple[bytes, bytes]] = deque()
@@ -75,7 +81,8 @@ class Session:
             return False
         # Over a network a reader that was cut off may come back, while it has not ended its requests.
         is_gone = self._is_local and self._connects_by is None
-        return is_gone or self.image.end_of_stream_position is not None
+        is_absent = self._returns_by is not None and self._returns_by.is_over
+        return is_gone or is_absent or self.image.end_of_stream_position is not None
 
     @property
     def is_asked(self) -> bool:
@@ -110,6 +117,8 @@ class Session:
                 return 1
             self._connects_by = self._clock.deadline(_READER_TIMEOUT_S if self._is_local else None)
         assert self._answers is not None
+        if not self._answers.is_connected and self._returns_by is None:
+            self._returns_by = self._clock.deadline(None if self._is_local else _ABSENCE_MAX_S)
         if self._connects_by is not None:
             if not self._answers.is_connected:
                 if self._connects_by.is_over:
@@ -121,6 +130,10 @@ class Session:
         while self._waiting and self._offer(self._waiting[0]):
             self._waiting.popleft()
         return count - len(self._waiting)
+
+    def note_reader(self) -> None:
+        """It reads its answers."""
+        self._returns_by = None
 
     def discard(self, limit: int) -> int:
         """Read so many messages, as those of a publisher that no one answers; returns how many came."""

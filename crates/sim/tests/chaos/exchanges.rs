@@ -1,5 +1,6 @@
 //! Requests and answers in the plot: servers that come and go, requesters that ask, leave and die.
 
+use crate::common::SECOND;
 use crate::people::Stamp;
 use crate::plot::{Chaos, forgiven};
 use crate::requesters::Requester;
@@ -36,7 +37,8 @@ impl Chaos {
         };
         let route = self.shape.route(service, &self.nodes);
         let id = self.next_id();
-        let added = Server::new(node, &client, service, route, id);
+        let patience_ns = self.shape.time(10 * SECOND);
+        let added = Server::new(node, &client, service, route, patience_ns, id);
         self.servers.extend(forgiven(added));
     }
 

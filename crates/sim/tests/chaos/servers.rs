@@ -20,6 +20,8 @@ pub(crate) struct Server {
     id: u64,
     client: Arc<Client>,
     route: Route,
+    /// A requester that has not read answers for so long does not come back to them.
+    patience_ns: i64,
     requests: Subscription,
     sessions: Vec<Session>,
     session_count: u64,
@@ -31,6 +33,7 @@ impl Server {
         client: &Arc<Client>,
         service: usize,
         route: Route,
+        patience_ns: i64,
         id: u64,
     ) -> Result<Self, ClientError> {
         let (stream, channel) = &route.requests;
@@ -41,6 +44,7 @@ impl Server {
             requests: client.add_subscription(channel, *stream as i32, Default::default())?,
             client: Arc::clone(client),
             route,
+            patience_ns,
             sessions: Vec::new(),
             session_count: 0,
         })
@@ -66,7 +70,7 @@ impl Server {
         }
         for session in &mut self.sessions {
             session.follow(&self.client, &self.route, now_ns);
-            session.turn(self.route.is_local);
+            session.turn(self.route.is_local, self.patience_ns, now_ns);
         }
     }
 
@@ -166,6 +170,8 @@ struct Session {
     is_shared: bool,
     answers: Answers,
     has_connected: bool,
+    /// Since when it reads no answers.
+    alone_since_ns: Option<i64>,
     /// Of the next answer.
     next: Stamp,
     last_request: Option<Stamp>,
@@ -180,6 +186,7 @@ impl Session {
             is_shared,
             answers: Answers::Missing { from_ns: 0 },
             has_connected: false,
+            alone_since_ns: None,
             next: Stamp { publisher, number: 0 },
             last_request: None,
             assembler: FragmentAssembler::new(),
@@ -209,12 +216,16 @@ impl Session {
         }
     }
 
-    fn turn(&mut self, is_local: bool) {
+    fn turn(&mut self, is_local: bool, patience_ns: i64, now_ns: i64) {
         let Answers::Open(answers) = &mut self.answers else {
             return;
         };
         let is_connected = answers.is_connected();
         self.has_connected |= is_connected;
+        let alone_since_ns = *self.alone_since_ns.get_or_insert(now_ns);
+        if is_connected {
+            self.alone_since_ns = None;
+        }
         while let Some(request) = self.waiting.front() {
             if !answers.offer(&[self.next.bytes(), request.clone()].concat()) {
                 break;
@@ -222,7 +233,8 @@ impl Session {
             self.next.number += 1;
             self.waiting.pop_front();
         }
-        if !is_connected && self.has_left(is_local) {
+        let is_late = now_ns - alone_since_ns > patience_ns;
+        if !is_connected && (is_late || self.has_left(is_local)) {
             // A stream that is not read to its end stays at the driver.
             self.read();
             self.waiting.clear();
@@ -231,11 +243,9 @@ impl Session {
         }
     }
 
-    /// True for a requester without a reader of its answers that does not come back.
+    /// True for a requester without a reader of its answers that has said so. One that is cut off may come back.
     fn has_left(&self, is_local: bool) -> bool {
-        let is_over = self.image.end_of_stream_position() != i64::MAX;
-        let is_silent = self.image.active_transport_count() == 0;
-        is_over || if is_local { self.has_connected } else { is_silent }
+        (is_local && self.has_connected) || self.image.end_of_stream_position() != i64::MAX
     }
 
     /// Takes requests: those of one image follow each other.
