@@ -141,20 +141,24 @@ def seed_command(directory: Path, dry_run: bool, yes: bool) -> None:
         snapshot = log.latest_snapshot(0)
         if log.is_seed:
             _fail("the recording log is a snapshot at position 0 and nothing else already")
-    what = (
-        f"begin a new log from the snapshot at position {snapshot[0].log_position} of term "
-        f"{snapshot[0].leadership_term_id}, without the messages after it"
-        if snapshot
-        else "find no recording log: it has no snapshot"
-    )
+    if snapshot:
+        what = (
+            f"begin a new log from the snapshot at position {snapshot[0].log_position} of term "
+            f"{snapshot[0].leadership_term_id}, without the messages after it"
+        )
+        question, answer = f"have the next start {what}?", f"the next start would {what}"
+    else:
+        what = "delete recording.log, which has no snapshot"
+        question, answer = f"{what}?", f"would {what}"
     if dry_run:
-        click.echo(f"the next start would {what}")
+        click.echo(answer)
         return
     cluster.check_no_member_runs()
-    confirm(f"have the next start {what}?", is_confirmed=yes)
+    confirm(question, is_confirmed=yes)
     with _confirmed_log(cluster, snapshot) as log:
         count = log.seed_from_latest_snapshot()
-    click.echo(f"the recording log has {count} entries; the old file is recording.log.bak")
+    done = f"the recording log has {count} entries" if count else "recording.log is deleted"
+    click.echo(f"{done}; the old file is recording.log.bak")
 
 
 @click.command("invalidate-latest-snapshot")
