@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from benches.processes import ROOT, JavaPeer, PeerUnavailable, background, fresh_directory, output
 
-from headrace.cluster import ClusterNode, ConsensusModule, ServiceContainer
+from headrace.cluster import ClusterClient, ClusterNode, ConsensusModule, ServiceContainer
 from headrace.cluster.ground.counters import ClusterCounter
 from headrace.security import Accepted, Challenge, Rejected, Verdict
 from tests.helpers import TIMEOUT_S, await_true
@@ -359,6 +359,26 @@ def test_a_client_in_java_that_is_killed_loses_its_session(java: JavaPeer, tmp_p
             client.kill()
         # Its stream ends, long before it would have been silent for too long.
         await_true(lambda: service.cluster is not None and not service.cluster.sessions)
+
+
+def test_a_client_in_java_that_does_not_read_is_let_go_of_if_it_is_not_tethered(
+    java: JavaPeer, tmp_path: Path
+) -> None:
+    """Clients over IPC that share a stream wait for the slowest of them; here until the driver lets go of that one."""
+    egress = "aeron:ipc?term-length=64k|tether=false|rejoin=false"
+    service = Counter()
+    with our_node(tmp_path, service, session_timeout_ns=600_000_000_000) as (node, _):
+        aeron = node.driver.directory
+        with java_program(java, "ClusterCaller", aeron, IPC, egress, "deaf") as deaf:
+            deaf.printed("DEAF")
+            with ClusterClient.connect(
+                driver=node.driver, ingress_channel=IPC, egress_channel=egress, egress_stream_id=102
+            ) as cluster:
+                await_true(lambda: cluster.offer(bytes(2000)) and cluster.poll(bool) == 0 and service.refused)
+            # This one connects once the driver has let go of the other.
+            assert call(java, aeron, IPC, egress, "echo:10:500")[1:] == ["ECHOED 10", "DONE"]
+            assert not deaf.has_ended
+        assert node.module.error_count == 0
 
 
 # --- their archive and driver --------------------------------------------------------------------------------------

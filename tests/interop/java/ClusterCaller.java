@@ -21,7 +21,7 @@ import java.util.function.BooleanSupplier;
  * usage: ClusterCaller DIR INGRESS EGRESS COMMAND...
  *
  * INGRESS is a list of endpoints, or aeron:ipc. Commands: echo:COUNT:LENGTH, send:COUNT:ANSWERS, state, unit,
- * long:LENGTH, alive:MS, silent, later, close, snapshot, more:COUNT. The properties `credentials` and `answer` are what the client shows.
+ * long:LENGTH, alive:MS, silent, deaf, later, close, snapshot, more:COUNT. The properties `credentials` and `answer` are what the client shows.
  */
 public class ClusterCaller implements EgressListener
 {
@@ -212,14 +212,11 @@ public class ClusterCaller implements EgressListener
                 System.out.println("ALIVE " + closed);
                 break;
             case "deaf":
-                final long until = System.nanoTime() + Long.parseLong(words[1]) * 1_000_000L;
                 System.out.println("DEAF");
-                while (System.nanoTime() < until)
+                while (true)
                 {
-                    cluster.sendKeepAlive();
                     Thread.sleep(100);
                 }
-                break;
             case "silent":
                 await(cluster, () -> cluster.isClosed() || !closed.isEmpty());
                 System.out.println("CLOSED " + closed);
