@@ -28,26 +28,32 @@ impl Chaos {
         self.requesters.extend(forgiven(added));
     }
 
-    /// A service has a server again, unless its node is down.
+    /// A service has a server again, with a client of its own, unless its node is down.
     pub(crate) fn serve(&mut self, service: usize) {
         let node = self.shape.server_of(service);
         let is_served = self.servers.iter().any(|server| server.service == service);
-        let Some(client) = self.clients[node].clone().filter(|_| !is_served) else {
+        if is_served || !self.nodes[node].is_up() {
             return;
-        };
+        }
+        let client = self.new_client(node);
         let route = self.shape.route(service, &self.nodes);
-        let id = self.next_id();
         let patience_ns = self.shape.time(10 * SECOND);
-        let added = Server::new(node, &client, service, route, patience_ns, id);
+        let id = self.next_id();
+        let added = Server::new(node, client, service, route, patience_ns, id);
         self.servers.extend(forgiven(added));
     }
 
-    /// The servers of a node come back with it.
-    pub(crate) fn serve_at(&mut self, node: usize) {
-        for service in 0..SERVICES {
-            if self.shape.server_of(service) == node {
-                self.serve(service);
-            }
+    /// A server ends, or is killed, and may come back before the driver notices.
+    pub(crate) fn end_server(&mut self) {
+        let server = self.servers.swap_remove(self.random.usize(0..self.servers.len()));
+        if self.random.bool() {
+            server.leave_holes(&mut self.random);
+            self.nodes[server.node].crash_client(&server.client).unwrap();
+        }
+        let service = server.service;
+        drop(server);
+        if self.random.bool() {
+            self.serve(service);
         }
     }
 

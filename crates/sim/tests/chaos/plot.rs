@@ -104,9 +104,12 @@ impl Chaos {
 
     /// Connects the client of a node, unless its driver does not answer in time.
     fn connect(&mut self, node: usize) {
-        let shape = self.shape;
-        let connected = self.nodes[node].connect_with(|config| shape.change_client(config));
-        self.clients[node] = Some(connected.unwrap());
+        self.clients[node] = Some(self.new_client(node));
+    }
+
+    pub(crate) fn new_client(&self, node: usize) -> Arc<Client> {
+        let connected = self.nodes[node].connect_with(|config| self.shape.change_client(config));
+        connected.unwrap()
     }
 
     pub(crate) fn next_id(&mut self) -> u64 {
@@ -172,7 +175,6 @@ impl Chaos {
         self.publishers.retain(|publisher| publisher.node != node);
         self.subscribers.retain(|subscriber| subscriber.node != node);
         self.requesters.retain(|requester| requester.node != node);
-        self.servers.retain(|server| server.node != node);
     }
 
     fn crash(&mut self, node: usize) {
@@ -180,6 +182,7 @@ impl Chaos {
             self.nodes[node].crash().unwrap();
             self.has_rejected.remove(&node);
             self.forget(node);
+            self.servers.retain(|server| server.node != node);
         }
     }
 
@@ -202,21 +205,15 @@ impl Chaos {
                 publisher.handle.leave_a_hole();
             }
         }
-        for server in self.servers.iter().filter(|server| server.node == node) {
-            server.leave_holes(&mut self.random);
-        }
         self.nodes[node].crash_client(&client).unwrap();
         drop(client);
         self.forget(node);
         self.connect(node);
-        if self.random.bool() {
-            self.serve_at(node);
-        }
     }
 
     pub(crate) fn act(&mut self) {
         let (left, right) = (self.chosen_node(), self.chosen_node());
-        match self.random.u8(0..124) {
+        match self.random.u8(0..125) {
             0..=15 => self.publish(),
             16..=31 => self.subscribe(),
             32..=37 if !self.publishers.is_empty() => {
@@ -265,11 +262,8 @@ impl Chaos {
                 let service = self.random.usize(0..SERVICES);
                 self.serve(service);
             }
-            122 if !self.servers.is_empty() => {
-                let index = self.random.usize(0..self.servers.len());
-                self.servers.swap_remove(index);
-            }
-            123 if !self.requesters.is_empty() => {
+            122..=123 if !self.servers.is_empty() => self.end_server(),
+            124 if !self.requesters.is_empty() => {
                 let index = self.random.usize(0..self.requesters.len());
                 self.requesters[index].asleep_until_ns = self.doze_end_ns();
             }

@@ -18,7 +18,7 @@ pub(crate) struct Server {
     pub(crate) node: usize,
     pub(crate) service: usize,
     id: u64,
-    client: Arc<Client>,
+    pub(crate) client: Arc<Client>,
     route: Route,
     /// A requester that has not read answers for so long does not come back to them.
     patience_ns: i64,
@@ -30,7 +30,7 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn new(
         node: usize,
-        client: &Arc<Client>,
+        client: Arc<Client>,
         service: usize,
         route: Route,
         patience_ns: i64,
@@ -42,7 +42,7 @@ impl Server {
             service,
             id,
             requests: client.add_subscription(channel, *stream as i32, Default::default())?,
-            client: Arc::clone(client),
+            client,
             route,
             patience_ns,
             sessions: Vec::new(),
