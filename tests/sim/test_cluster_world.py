@@ -164,12 +164,16 @@ class Chaos:
         for caller in self.cluster.callers:
             caller.wanted += self.chance.randint(0, 20)
         self.world.run_for(self.chance.random() * 0.01)
-        slow = self.cluster.slow.get(self.chance.choice(("archive", "archive", "cluster")))
-        if slow is not None and self.chance.random() < 0.7:
-            slow.until_ns = self.world.now_ns + 40_000_000
+        slow = self.cluster.slow
+        if slow and self.chance.random() < 0.7:
+            slow["archive"].until_ns = self.world.now_ns + 40_000_000
             if self.chance.random() < 0.5:
                 self.chance.choice(self.cluster.callers).disconnect()
             self.world.run_for(self.chance.random() * 0.03)
+            if self.chance.random() < 0.5:
+                # Now it records all that, and the module does not look.
+                slow["archive"].until_ns, slow["cluster"].until_ns = 0, self.world.now_ns + 40_000_000
+                self.world.run_for(self.chance.random() * 0.03)
         archive = self.cluster.archive
         term = self.cluster.module._context.recording_log.last_term
         if archive is not None and term is not None and self.cluster.is_running:
