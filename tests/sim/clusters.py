@@ -34,6 +34,7 @@ IMAGE_GONE_S = 1.0
 
 # A call without an answer for so long is made again.
 ANSWER_NS = 50_000_000
+PATIENCE_NS = 5_000_000_000
 
 POLL_INTERVAL_NS = 2_000_000
 REST_NS = 300_000
@@ -386,10 +387,17 @@ class ClusterWorld:
 
     def answer(self) -> None:
         """Until each client has the answer to a call that it makes from now on."""
-        begin_ns = self.world.now_ns
+        begin_ns = patient_ns = self.world.now_ns
         waiting = set(self.callers)
 
         def are_answered() -> bool:
+            nonlocal patient_ns
+            if patient_ns + PATIENCE_NS < self.world.now_ns:
+                # A client that shares its stream with others hears nothing of its session's end, if the stream has no
+                # room for that just then: as programs do, it connects again.
+                patient_ns = self.world.now_ns
+                for caller in waiting:
+                    caller.disconnect()
             for caller in tuple(waiting):
                 last = caller.calls[-1] if caller.calls else None
                 if last is not None and last.returned_ns is not None and last.called_ns >= begin_ns:
