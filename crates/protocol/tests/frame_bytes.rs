@@ -404,6 +404,9 @@ fn data_walk_refuses_gaps_overlaps_and_term_ends() {
     let mut empty_second = good.clone();
     empty_second[64] = 0;
     assert!(refused(&empty_second));
+    let mut short_second = good.clone();
+    short_second[64] = 31;
+    assert!(refused(&short_second), "shorter than its header");
     assert!(
         refused(&datagram(TERM_LENGTH - 64, &[(96, true)])),
         "passes the end of the term"

@@ -15,6 +15,7 @@ use headrace_protocol::round_trips::RoundTrips;
 use super::announcement::Announcement;
 use super::connections::{Connections, Source};
 use super::counters::ReceiverCounters;
+use super::frontier::Frontier;
 use super::outgoing::Outgoing;
 use crate::event_recorder::Reason;
 use crate::shared::{ImageShared, ImageState, LossRange, PublicationShared, StatusMessageDue};
@@ -46,6 +47,7 @@ enum Answers {
 pub(super) struct ReceiverImage {
     shared: Arc<ImageShared>,
     connections: Connections,
+    frontier: Frontier,
     /// Some path has said that the stream ends there.
     ends_somewhere: bool,
     last_packet_ns: i64,
@@ -79,6 +81,7 @@ impl ReceiverImage {
         connections.on_frame(source, now_ns);
         Self {
             connections,
+            frontier: Frontier::new(join_position),
             ends_somewhere: false,
             last_packet_ns: now_ns,
             due: StatusMessageDue {
@@ -216,6 +219,7 @@ impl ReceiverImage {
             self.on_heartbeat(position, packet.flags, source, now_ns, counters);
         } else if position >= self.last_status_position {
             self.touch(source, now_ns);
+            self.frontier.advance(&self.shared.log, position, end);
             let term = self.shared.log.term(geometry.partition(position));
             rebuild::insert(term, packet.term_offset as usize, datagram);
             self.has_new_gap |= position > self.shared.high_water_mark.get();
@@ -256,6 +260,7 @@ impl ReceiverImage {
             let is_revoked = flags & data::FLAG_REVOKED != 0;
             self.check_paths_ended(is_revoked, now_ns, counters);
         }
+        self.frontier.empty_to(&self.shared.log, position);
         self.has_new_gap |= position > self.shared.high_water_mark.get();
         self.shared.high_water_mark.propose_max_release(position);
         counters.heartbeats_received.increment_release();

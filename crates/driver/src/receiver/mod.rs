@@ -6,6 +6,7 @@ mod counters;
 mod dispatcher;
 mod elicitor;
 mod endpoint;
+mod frontier;
 mod image;
 mod outgoing;
 mod paths;

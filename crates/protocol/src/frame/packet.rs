@@ -77,7 +77,7 @@ fn walk(datagram: &[u8], term_offset: i32, term_length: i32) -> Result<i32, Fram
         .and_then(|rest| rest.first_chunk::<DATA_HEADER_LENGTH>())
     {
         let frame_length = i32_at(header, 0);
-        if frame_length <= 0 {
+        if frame_length < DATA_HEADER_LENGTH as i32 {
             return Err(FrameError::FrameLength { frame_length });
         }
         let code = u16_at(header, TYPE_OFFSET);

@@ -7,7 +7,7 @@ use headrace_buffers::log::LogBuffers;
 use headrace_buffers::log::frame::FrameHeader;
 
 use super::readers::Readers;
-use super::room::{is_aligned, is_clean};
+use super::room::{is_aligned, is_empty};
 use super::rule::{Rule, Violation, broken};
 use super::stream::{Own, SentStreams};
 
@@ -55,15 +55,8 @@ pub(super) const RULES: &[Rule<Image>] = &[
         },
     },
     Rule {
-        name: "room-is-clean",
-        holds: |it| {
-            is_clean(
-                &it.log,
-                it.now.received,
-                it.consumed + it.term_length() / 2,
-                it.looks,
-            )
-        },
+        name: "end-is-empty",
+        holds: |it| is_empty(&it.log, it.now.received),
     },
 ];
 
@@ -87,7 +80,6 @@ pub(super) struct Image {
     sent: Option<i64>,
     before: Values,
     now: Values,
-    looks: u64,
 }
 
 impl fmt::Debug for Image {
@@ -115,7 +107,6 @@ impl Image {
             sent: None,
             before: Values::default(),
             now: Values::default(),
-            looks: 0,
             log,
         };
         image.now = image.values();
@@ -134,7 +125,6 @@ impl Image {
     }
 
     pub(super) fn look(&mut self, sent: &SentStreams) {
-        self.looks += 1;
         self.before = self.now;
         self.now = self.values();
         let slowest = self.readers.slowest_tethered().or_else(|| self.readers.fastest());

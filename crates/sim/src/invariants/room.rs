@@ -29,6 +29,11 @@ pub(super) fn is_clean(log: &LogBuffers, from: i64, to: i64, looks: u64) -> bool
     is_zero(log, chosen & !(FRAME_ALIGNMENT as i64 - 1), SAMPLE_LENGTH)
 }
 
+/// True when a reader at a position finds no frame there.
+pub(super) fn is_empty(log: &LogBuffers, position: i64) -> bool {
+    !is_aligned(position) || is_zero(log, position, 8)
+}
+
 /// True when the bytes after a position are zero, as far as they are in its term.
 fn is_zero(log: &LogBuffers, position: i64, length: i64) -> bool {
     let geometry = log.geometry();

@@ -74,7 +74,6 @@ pub(crate) struct CubicCounters {
 pub(crate) struct Image {
     spec: ImageSpec,
     pub(crate) links: Links,
-    clean_position: i64,
     next_status: StatusMessageDue,
     loss: LossLog,
     round_trip_change: i64,
@@ -114,7 +113,6 @@ impl Image {
                 spec.shared.correlation_id,
                 spec.shared.session_id,
             ),
-            clean_position: position,
             next_status: StatusMessageDue {
                 position,
                 window_length: spec.shared.initial_window_length,
@@ -328,8 +326,6 @@ impl Image {
     }
 
     fn schedule_status_message(&mut self, position: i64, window_length: i32) {
-        let log = &self.spec.shared.log;
-        log.clean(&mut self.clean_position, position - log.term_length() as i64);
         self.next_status = StatusMessageDue {
             position,
             window_length,
