@@ -38,6 +38,9 @@ pub use sources::Sources;
 
 pub(crate) use settings::property;
 
+/// Bytes of a socket's buffer for each byte of a local sender's window: the system counts more for a datagram than its bytes.
+pub(crate) const BUFFER_PER_LOCAL_WINDOW: usize = 2;
+
 impl DriverConfig {
     /// The defaults, overridden by the process's environment, then by `properties` in order.
     pub fn from_env_and_properties<'a>(
@@ -117,6 +120,28 @@ impl DriverConfig {
             && self.retransmit_unicast_linger_ns == Self::default().retransmit_unicast_linger_ns
     }
 
+    /// How much a sender on this host may have on the way, where that is more than others may; else 0.
+    pub fn local_window_length(&self) -> usize {
+        let is_default =
+            self.receiver_initial_window_length == Self::default().receiver_initial_window_length;
+        if is_default {
+            self.receiver_local_window_length
+        } else {
+            0
+        }
+    }
+
+    /// What sockets ask for to receive, where the channel does not say; 0 leaves it to the system. With the default setting it
+    /// is enough for senders on this host.
+    pub fn receive_buffer_length(&self) -> usize {
+        let length = self.socket_receive_buffer_length;
+        if length == Self::default().socket_receive_buffer_length {
+            length.max(BUFFER_PER_LOCAL_WINDOW * self.local_window_length())
+        } else {
+            length
+        }
+    }
+
     /// What the settings mean for channels that do not say otherwise.
     pub fn channel_defaults(&self) -> ChannelDefaults {
         ChannelDefaults {
@@ -145,6 +170,7 @@ impl DriverConfig {
             spies_simulate_connection: self.spies_simulate_connection,
             group: self.receiver_group_consideration,
             receiver_window_length: self.receiver_initial_window_length as i32,
+            local_window_length: self.local_window_length(),
             socket_sndbuf_length: self.socket_send_buffer_length,
             socket_rcvbuf_length: self.socket_receive_buffer_length,
         }

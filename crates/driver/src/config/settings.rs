@@ -181,9 +181,15 @@ headrace_protocol::settings! {
     /// How much a sender may have on the way to a receiver, at most.
     "aeron.rcv.initial.window.length" =>
         receiver_initial_window_length: usize = 128 * KIB, Size { min: 256, max: I32_MAX };
+    /// The same for a sender on the receiver's own host, with which no network can overflow: at most this, half of the receive
+    /// buffer that the system grants, and half a term. Where aeron.rcv.initial.window.length or rcv-wnd of the channel is set,
+    /// that goes for all senders. 0: no sender is treated as being on this host.
+    "aeron.headrace.rcv.local.window.length" =>
+        receiver_local_window_length: usize = 2 * MIB, Size { min: 0, max: I32_MAX };
 
     // Sockets and transport.
-    /// Receive buffer of each socket; 0 keeps the kernel's default. Not less than the receiver's window.
+    /// Receive buffer of each socket; 0 keeps the kernel's default. Not less than the receiver's window. With the default, sockets
+    /// also ask for room for the window of senders on this host, and take what the system grants.
     "aeron.socket.so_rcvbuf" => socket_receive_buffer_length: usize = 128 * KIB, SOCKET_BUFFER;
     /// Send buffer of each socket; 0 keeps the kernel's default.
     "aeron.socket.so_sndbuf" => socket_send_buffer_length: usize = 0, SOCKET_BUFFER;

@@ -1,6 +1,6 @@
 //! Channels that subscriptions receive through.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use headrace_buffers::counters::Counter;
@@ -17,6 +17,7 @@ use super::sockets::{
 };
 use super::unresolved::Unresolved;
 use crate::conductor::context::Context;
+use crate::config::BUFFER_PER_LOCAL_WINDOW;
 use crate::endpoint::{
     ControlAddress, EndpointId, LastHeard, ONLY_PATH, ReceiveEndpointSpec, ReceiveGroup, ReceivePathSpec,
     ShownDestination,
@@ -34,7 +35,10 @@ const SHOWN_MAX: usize = 100;
 pub(crate) struct ReceiveChannel {
     pub(crate) endpoint: Endpoint,
     paths: ReceivePaths,
+    /// What may be relied on of what the channel or the setting asks for. Windows of channels are held against it.
     pub(crate) receive_buffer_length: usize,
+    /// What its socket got, which may be more.
+    granted_buffer_length: usize,
     /// Group that its status messages and error frames claim.
     pub(crate) group_tag: Option<i64>,
     /// Times that it writes into messages.
@@ -121,6 +125,20 @@ impl ReceiveChannels {
         self.channels.iter().any(|receive| receive.endpoint.id == id)
     }
 
+    /// How much of a sender on this host the socket of a channel can hold: nothing else between the two can overflow. None for
+    /// a sender elsewhere, and for channels whose other destinations may bring the same stream from elsewhere.
+    pub(crate) fn local_room(&self, id: EndpointId, sender: IpAddr) -> Option<usize> {
+        let found = self.channels.iter().find(|receive| receive.endpoint.id == id)?;
+        let ReceivePaths::Single(binding) = &found.paths else {
+            return None;
+        };
+        let group = found.endpoint.channel.kind.group();
+        let is_local = sender.is_loopback()
+            || sender == binding.address.ip()
+            || group.is_some_and(|group| sender == group.interface_address);
+        is_local.then_some(found.granted_buffer_length / BUFFER_PER_LOCAL_WINDOW)
+    }
+
     fn get(&mut self, id: EndpointId) -> Option<&mut ReceiveChannel> {
         self.channels.iter_mut().find(|receive| receive.endpoint.id == id)
     }
@@ -152,6 +170,7 @@ impl ReceiveChannels {
             endpoint: Endpoint::new(&cx.recorder, id, request.channel, opened.status),
             paths: opened.paths,
             receive_buffer_length: opened.receive_buffer_length,
+            granted_buffer_length: opened.granted_buffer_length,
             group_tag,
             timestamps: request.timestamps,
             image_count: 0,
@@ -178,6 +197,7 @@ impl ReceiveChannels {
         let asked = socket_options(&cx.config, channel).receive_buffer_length;
         Ok(Opened {
             receive_buffer_length: usable_length(asked, socket.receive_buffer_length),
+            granted_buffer_length: socket.receive_buffer_length,
             path: Some(path_spec(channel, socket, &binding, Arc::default())),
             paths: ReceivePaths::Single(binding),
             status,
@@ -485,6 +505,7 @@ fn control_address(channel: &UdpChannel) -> Option<ControlAddress> {
 /// What opening a channel made.
 struct Opened {
     receive_buffer_length: usize,
+    granted_buffer_length: usize,
     status: Counter,
     path: Option<ReceivePathSpec>,
     paths: ReceivePaths,
@@ -500,6 +521,7 @@ fn open_manual(cx: &mut Context, request: &ReceiveRequest) -> Result<Opened, Com
     status.set_release(ChannelState::Active.status());
     Ok(Opened {
         receive_buffer_length,
+        granted_buffer_length: receive_buffer_length,
         status,
         path: None,
         paths: ReceivePaths::Added(Destinations::default()),
@@ -522,6 +544,11 @@ fn open_socket(
         },
     };
     socket_request.options.stamps_arrivals = wanted.stamps_arrivals;
+    let asked = socket_request.options.receive_buffer_length;
+    if channel.socket_rcvbuf_length.is_none() {
+        let length = cx.config.receive_buffer_length();
+        socket_request.options.receive_buffer_length = Some(length).filter(|length| *length != 0);
+    }
     let socket = sockets.open(channel, &socket_request)?;
     if wanted.stamps_arrivals && !socket.stamps_arrivals {
         cx.warn(&format!(
@@ -529,7 +556,6 @@ fn open_socket(
             channel.uri
         ));
     }
-    let asked = socket_request.options.receive_buffer_length;
     let length = usable_length(asked, socket.receive_buffer_length);
     channel.check_receiver_window(wanted.window_length, length)?;
     Ok(socket)

@@ -67,6 +67,7 @@ impl Arrival {
 struct PendingImage {
     correlation_id: i64,
     arrival: Arrival,
+    local_room: Option<usize>,
     log_file_name: String,
 }
 
@@ -119,7 +120,9 @@ impl Making {
             arrival.clear_session(cx);
             return Ok(());
         };
-        let window_length = congestion_control(&cx.config, params, setup, cx.now_ns).window_length_max();
+        let local_room = channels.local_room(arrival.endpoint, source.ip());
+        let congestion = congestion_control(&cx.config, params, setup, local_room, cx.now_ns);
+        let window_length = congestion.window_length_max();
         if setup.mtu > window_length {
             return Err(CommandError::generic(format!(
                 "image not created: mtuLength={} > initialWindowLength={window_length} source={source}",
@@ -143,6 +146,7 @@ impl Making {
         self.pending.push(PendingImage {
             correlation_id,
             arrival,
+            local_room,
             log_file_name,
         });
         Ok(())
@@ -208,7 +212,7 @@ fn make(
         return Ok(None);
     };
     let setup = &pending.arrival.setup;
-    let congestion = congestion_control(&cx.config, params, setup, cx.now_ns);
+    let congestion = congestion_control(&cx.config, params, setup, pending.local_room, cx.now_ns);
     let counters = image_counters(cx, pending, first, &log)?;
     let cubic = match congestion_control_kind(&cx.config, params) {
         CongestionControlKind::Static => None,

@@ -76,6 +76,8 @@ pub struct ChannelDefaults {
     pub group: GroupConsideration,
     /// `aeron.rcv.initial.window.length`
     pub receiver_window_length: i32,
+    /// For senders on the receiver's host, where that is more.
+    pub local_window_length: usize,
     /// `aeron.socket.so_sndbuf`; 0 leaves it to the system.
     pub socket_sndbuf_length: usize,
     /// `aeron.socket.so_rcvbuf`; 0 leaves it to the system.
@@ -105,6 +107,7 @@ impl Default for ChannelDefaults {
             is_rejoin: true,
             group: GroupConsideration::Infer,
             receiver_window_length: 128 * 1024,
+            local_window_length: 0,
             socket_sndbuf_length: 0,
             socket_rcvbuf_length: 128 * 1024,
         }

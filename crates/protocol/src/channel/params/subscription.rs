@@ -54,6 +54,8 @@ pub struct SubscriptionParams {
     pub group: GroupConsideration,
     /// Room granted to each sender, before it is cut to half the term.
     pub receiver_window_length: i32,
+    /// The most that is granted to a sender on this host, where that is more: 0 if the channel gives a window.
+    pub local_window_length: usize,
     /// How that room changes.
     pub congestion_control: CongestionControlKind,
     /// Group that status messages and error frames claim, if the channel names one.
@@ -95,6 +97,7 @@ impl SubscriptionParams {
         } else {
             Default::default()
         };
+        let window_length = size_i32(uri, keys::RECEIVER_WINDOW)?;
         Ok(Self {
             media: uri.media(),
             tags: Tags::from_uri(uri)?,
@@ -109,8 +112,8 @@ impl SubscriptionParams {
             group: uri
                 .get(keys::GROUP)
                 .map_or(defaults.group, GroupConsideration::parse),
-            receiver_window_length: size_i32(uri, keys::RECEIVER_WINDOW)?
-                .unwrap_or(defaults.receiver_window_length),
+            receiver_window_length: window_length.unwrap_or(defaults.receiver_window_length),
+            local_window_length: window_length.map_or(defaults.local_window_length, |_| 0),
             congestion_control,
             group_tag,
             nak_delay_ns: duration_ns(uri, keys::NAK_DELAY)?,
