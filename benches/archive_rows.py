@@ -3,7 +3,6 @@
 The same publisher and subscriber, in a process of their own, play against our archive and the reference's.
 """
 
-import os
 import shutil
 import subprocess
 import tempfile
@@ -18,6 +17,7 @@ import numpy as np
 from benches.figures import rates
 from benches.processes import background, fresh_directory, java_peer, native, output, python_peer
 from benches.report import Measurement, Row
+from benches.used_memory import dd_command, used_directory
 from headrace import Archive, HeadraceError
 from headrace.archive import RecordingSignal
 from headrace.archive.protocol.counters import MAX_CYCLE_TIME
@@ -73,17 +73,9 @@ class Recording:
 
 @contextmanager
 def _files() -> Iterator[Path]:
-    """A directory for an archive, where no peer has an advantage.
-
-    What was written before is on the disk and not in the way. The memory that files are written to has been used
-    before: in a virtual machine it is several times slower the first time, for the program that runs first.
-    """
-    with tempfile.TemporaryDirectory(prefix="headrace-bench-") as base:
-        os.sync()
-        used = Path(base) / "used"
-        subprocess.run(_dd_command(used), check=True)
-        used.unlink()
-        yield Path(base) / "archive"
+    """A directory for an archive, where no peer has an advantage."""
+    with used_directory(RECORDED) as base:
+        yield base / "archive"
 
 
 @contextmanager
@@ -192,15 +184,11 @@ def archive_record_small() -> Row:
     )
 
 
-def _dd_command(file: Path) -> list[str]:
-    return ["dd", "if=/dev/zero", f"of={file}", "bs=1M", f"count={RECORDED >> 20}", "status=none"]
-
-
 def _dd() -> float:
     """Bytes a second that `dd` writes in blocks of 1 MiB."""
     with _files() as files:
         start = time.perf_counter()
-        subprocess.run(_dd_command(files), check=True)
+        subprocess.run(dd_command(files, RECORDED), check=True)
         return RECORDED / (time.perf_counter() - start)
 
 

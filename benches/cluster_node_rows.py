@@ -6,7 +6,6 @@ The same client, in a process of its own, plays against our node and the referen
 from __future__ import annotations
 
 import socket
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -24,6 +23,7 @@ from benches.processes import (
     python_peer,
 )
 from benches.report import Measurement, Row
+from benches.used_memory import used_directory
 
 INGRESS = "aeron:ipc"
 # Small enough for several to stay in the memory that a machine has used before.
@@ -35,6 +35,8 @@ IN_FLIGHT = 10_000
 WINDOWS = 6
 WINDOW_MS = 1000
 ROUNDS = 3
+# More than a node writes in a run.
+FILES = 4 << 30
 JAVA = "Aeron's Java cluster"
 CONFIGURATION = (
     "100-byte messages of one native client, which yields between polls, over IPC to a node of one member with a "
@@ -42,7 +44,7 @@ CONFIGURATION = (
     "embedded, its service in Python; peer: Archive, ConsensusModule and ClusteredServiceContainer in one JVM, on the "
     "same driver in a process beside, archive in mode SHARED; the driver in mode SHARED with its defaults; idle "
     "strategy of all agents backoff, the default of both, which in ours a message to the node ends early; files on the "
-    "file system of temporary files, sync level 0"
+    "file system of temporary files, in memory that has been used before, sync level 0"
 )
 
 
@@ -51,7 +53,7 @@ def _ours(name: str) -> Iterator[Path]:
     """Our node; gives its driver's directory."""
     directory = fresh_directory(name)
     with (
-        tempfile.TemporaryDirectory(prefix="headrace-bench-") as files,
+        used_directory(FILES) as files,
         background(python_peer("cluster_peer.py", directory, files, INGRESS, STREAM), ready="READY"),
     ):
         yield directory
@@ -86,11 +88,9 @@ def _free_ports(count: int) -> list[int]:
 def _theirs(name: str) -> Iterator[Path]:
     java = java_peer()
     with (
-        tempfile.TemporaryDirectory(prefix="headrace-bench-") as files,
+        used_directory(FILES) as files,
         headrace_driver(f"java-{name}", "SHARED") as directory,
-        background(
-            java.command("EchoNode", properties=_their_properties(directory, Path(files))), ready="READY"
-        ),
+        background(java.command("EchoNode", properties=_their_properties(directory, files)), ready="READY"),
     ):
         yield directory
 

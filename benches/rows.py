@@ -47,7 +47,7 @@ IPC = "aeron:ipc"
 # Three terms that stay in the cache: at batch rates zeroing colder ones is what costs most.
 IPC_SMALL_TERMS = "aeron:ipc?term-length=16m"
 UDP = "aeron:udp?endpoint=127.0.0.1:24981"
-UDP_WIDE_WINDOW = f"{UDP}|term-length=4m|rcv-wnd=512k|so-rcvbuf=2m"
+UDP_SMALL_TERMS = f"{UDP}|term-length=4m"
 UDP_BACK = "aeron:udp?endpoint=127.0.0.1:24982"
 MESSAGE_LENGTH = 40
 
@@ -178,7 +178,7 @@ def ipc_throughput_python_batch() -> Row:
 
 def udp_throughput_python_batch() -> Row:
     """Numpy batches over UDP."""
-    return _batch_row("udp", UDP_WIDE_WINDOW, UDP, ">= 4 x")
+    return _batch_row("udp", UDP_SMALL_TERMS, UDP, ">= 4 x")
 
 
 def _headrace_python_rtt() -> np.ndarray:

@@ -53,6 +53,7 @@ class DriverSettings(TypedDict, total=False):
     publication_term_window_length: int | None
     ipc_publication_term_window_length: int | None
     receiver_initial_window_length: int | None
+    receiver_local_window_length: int | None
     socket_receive_buffer_length: int | None
     socket_send_buffer_length: int | None
     socket_multicast_ttl: int | None
@@ -281,9 +282,18 @@ class DriverConfig(DriverValues):
     receiver_initial_window_length: int | None = _setting(None, "bytes", "aeron.rcv.initial.window.length")
     """How much a sender may have on the way to a receiver, at most. Default: ``128k``."""
 
+    receiver_local_window_length: int | None = _setting(
+        None, "bytes", "aeron.headrace.rcv.local.window.length"
+    )
+    """The same for a sender on the receiver's own host, with which no network can overflow: at most this,
+    half of the receive buffer that the system grants, and half a term. Where aeron.rcv.initial.window.length
+    or rcv-wnd of the channel is set, that goes for all senders. 0: no sender is treated as being on this
+    host. Default: ``2m``."""
+
     socket_receive_buffer_length: int | None = _setting(None, "bytes", "aeron.socket.so_rcvbuf")
-    """Receive buffer of each socket; 0 keeps the kernel's default. Not less than the receiver's window.
-    Default: ``128k``."""
+    """Receive buffer of each socket; 0 keeps the kernel's default. Not less than the receiver's window. With
+    the default, sockets also ask for room for the window of senders on this host, and take what the system
+    grants. Default: ``128k``."""
 
     socket_send_buffer_length: int | None = _setting(None, "bytes", "aeron.socket.so_sndbuf")
     """Send buffer of each socket; 0 keeps the kernel's default. Default: ``0``."""
