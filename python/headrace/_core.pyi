@@ -1667,6 +1667,30 @@ class LogPlace:
     def check_may_send(self) -> None:
         """Whether the handler that runs may send: yes, unless a subclass raises."""
 
+    def answer(
+        self,
+        sessions: dict[int, Any],
+        columns: tuple[Any, Any, Any],
+        answers: Any,
+        first: int,
+    ) -> int:
+        """Send the clients of a batch their answers, until one has no room; never waits.
+
+        Args:
+            sessions: The :class:`SessionSender` of each session that is open.
+            columns: Session ids, timestamps and log positions of the batch, as contiguous buffers of 64-bit numbers.
+            answers: One for each message, as for :meth:`Publication.offer_batch`.
+            first: The index of the first message that is answered.
+
+        Returns:
+            The index of the first message whose answer has no room, or how many there are. Messages of sessions
+            that are closed, or have no stream, are passed over.
+
+        Raises:
+            ConfigError: There is another number of answers than of messages, or one is too long.
+            TypeError: The answers are none of what ``offer_batch`` takes.
+        """
+
 @disjoint_base
 class SessionSender:
     """Sends messages of a cluster's service to one client, from where the service is in the log.

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-from headrace.cluster import ClusterError, DeterminismCheck
+from headrace import ConfigError
+from headrace.client import Header
+from headrace.cluster import ClientSession, Cluster, ClusteredService, ClusterError, DeterminismCheck, Role
+from headrace.cluster.protocol.header import HEADER_LENGTH, unpack_header
 from headrace.cluster.service.batches import MessageBatch
 from headrace.testing import World
-from tests.cluster.scripted import Recorder, Rig, ScriptedModule
+from tests.cluster.scripted import EGRESS, Recorder, Rig, ScriptedModule
 
 SELF = -(1 << 63) + 1
 
@@ -140,6 +143,121 @@ def test_messages_of_one_length_are_an_array_without_a_copy(rig: Rig) -> None:
     module.commit.value = module.log.position or 0
     rig.until(lambda: service.arrays)
     assert service.arrays == [[(number, 0.5) for number in range(4)]]
+    assert rig.errors == []
+
+
+class Answering(ClusteredService):
+    """Answers each message of a batch with itself."""
+
+    def __init__(self) -> None:
+        self.cluster: Cluster | None = None
+        self.results: list[int] = []
+        self.positions: list[int] = []
+
+    def on_start(self, cluster: Cluster, snapshot: Iterable[bytes] | None) -> None:
+        self.cluster = cluster
+
+    def on_session_messages(self, batch: MessageBatch) -> None:
+        assert self.cluster is not None
+        self.results.append(self.cluster.answer(batch, list(batch)))
+        self.positions += batch.positions.tolist()
+
+    def on_session_message(
+        self, session: ClientSession | None, timestamp: int, message: bytes, position: int
+    ) -> None:
+        raise AssertionError("all messages here come in batches")
+
+
+def test_each_message_of_a_batch_is_answered_to_its_sender_with_its_position(rig: Rig) -> None:
+    service = Answering()
+    module, _ = rig.started(service)
+    got: list[tuple[int, bytes, int, int]] = []
+
+    def take(data: bytes, header: Header) -> None:
+        _, session_id, timestamp = unpack_header(data)
+        got.append((session_id, data[HEADER_LENGTH:], timestamp, header.reserved_value))
+
+    answers = rig.node.connect().add_subscription(EGRESS, 102)
+    module.term()
+    module.open(5)
+    module.open(6)
+    sent = [(5, b"a"), (5, b"bb"), (SELF, b"to itself"), (6, b"ccc"), (77, b"of no session"), (5, b"d" * 900)]
+    for timestamp, (session_id, payload) in enumerate(sent):
+        module.message(session_id, payload, timestamp, commit=False)
+    module.commit.value = module.log.position or 0
+    rig.until(lambda: service.results)
+    assert service.results == [len(sent)]
+    expected = [
+        (session_id, payload, timestamp, service.positions[timestamp])
+        for timestamp, (session_id, payload) in enumerate(sent)
+        if session_id in (5, 6)
+    ]
+    rig.until(lambda: answers.poll(take, 10) == 0 and len(got) >= len(expected))
+    assert got == expected
+    assert rig.errors == []
+
+
+def test_answers_stop_where_there_is_no_room_and_go_on_from_there(rig: Rig) -> None:
+    class Waiting(Answering):
+        def on_session_messages(self, batch: MessageBatch) -> None:
+            assert self.cluster is not None
+            rows = np.zeros((len(batch), 1000), np.uint8)
+            rows[:, 0] = np.arange(len(batch))
+            self.results.append(self.cluster.answer(batch, rows))
+            while self.results[-1] < len(batch):
+                rig.world.step()
+                answers.poll(lambda data, _: got.append(data[HEADER_LENGTH]), 10)
+                self.results.append(self.cluster.answer(batch, rows, self.results[-1]))
+
+    got: list[int] = []
+    service = Waiting()
+    module, _ = rig.started(service)
+    answers = rig.node.connect().add_subscription(EGRESS, 102)
+    module.term()
+    module.open(5)
+    for number in range(100):
+        module.message(5, b"%d" % number, commit=False)
+    module.commit.value = module.log.position or 0
+    rig.until(lambda: service.results)
+    assert 10 < service.results[0] < 100
+    assert service.results[-1] == 100
+    rig.until(lambda: answers.poll(lambda data, _: got.append(data[HEADER_LENGTH]), 10) == 0)
+    assert got == list(range(100))
+    assert rig.errors == []
+
+
+@pytest.mark.parametrize("role", [Role.LEADER, Role.FOLLOWER])
+def test_answers_are_as_many_as_messages_and_a_follower_sends_none(rig: Rig, role: Role) -> None:
+    class Wrong(Answering):
+        def on_session_messages(self, batch: MessageBatch) -> None:
+            assert self.cluster is not None
+            with pytest.raises(ConfigError, match=r"first=3: must be from 0 to 2, the length of the batch"):
+                self.cluster.answer(batch, list(batch), 3)
+            if role is Role.LEADER:
+                with pytest.raises(ConfigError, match=r"len\(answers\)=1: must be 2, one for each message"):
+                    self.cluster.answer(batch, [b"one"])
+                with pytest.raises(TypeError, match="messages"):
+                    self.cluster.answer(batch, "text")
+            self.results.append(self.cluster.answer(batch, list(batch)))
+
+    service = Wrong()
+    module = rig.module()
+    rig.container(service)
+    module.acked_by(1)
+    module.recovery.close()
+    module.join(role)
+    got: list[bytes] = []
+    answers = rig.node.connect().add_subscription(EGRESS, 102)
+    module.term()
+    module.open(5)
+    for payload in (b"a", b"b"):
+        module.message(5, payload, commit=False)
+    module.commit.value = module.log.position or 0
+    rig.until(lambda: service.results)
+    assert service.results == [2]
+    rig.world.run_for(0.1)
+    answers.poll(lambda data, _: got.append(data[HEADER_LENGTH:]), 10)
+    assert got == ([b"a", b"b"] if role is Role.LEADER else [])
     assert rig.errors == []
 
 

@@ -84,6 +84,21 @@ impl Publication {
         })
     }
 
+    /// The same for one message of many; false when there is no room for it now. One that can never go is not sent, and
+    /// true.
+    pub(crate) fn sends_behind(&self, header: &[u8], message: &[u8], reserved_value: i64) -> PyResult<bool> {
+        let inner = self.inner.get()?;
+        // The second try finds the new term.
+        for _ in 0..2 {
+            let offered = inner.offer_reserved(&[header, message], reserved_value);
+            match offered.map_err(errors::offer)? {
+                Append::AdminAction => {}
+                append => return Ok(append != Append::BackPressured),
+            }
+        }
+        Ok(false)
+    }
+
     /// The exception for an offer that a blocking helper gave up on.
     fn gave_up(&self, py: Python<'_>, last: Append, accepted: usize) -> PyErr {
         let handle = match self.handle() {

@@ -6,10 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use headrace_client::{Offer, SessionHeader};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
+use crate::batch_input::Messages;
+use crate::c_api::BorrowedBytes;
 use crate::lock::lock;
 use crate::publication::Publication;
-use crate::{arguments, results};
+use crate::{arguments, errors, results};
 
 /// What an offer gives on a member that does not lead, and so sends nothing.
 const MOCK_SUCCESS: i64 = 1;
@@ -104,6 +107,65 @@ impl LogPlace {
 
     #[doc = docstring!("LogPlace.check_may_send")]
     fn check_may_send(&self) {}
+
+    #[doc = docstring!("LogPlace.answer")]
+    fn answer(
+        &self,
+        sessions: &Bound<'_, PyDict>,
+        columns: [Bound<'_, PyAny>; 3],
+        answers: &Bound<'_, PyAny>,
+        first: usize,
+    ) -> PyResult<usize> {
+        let columns = columns.map(|column| BorrowedBytes::of(&column, "columns"));
+        let [session_ids, timestamps, positions] = columns;
+        let (session_ids, timestamps, positions) = (session_ids?, timestamps?, positions?);
+        let [session_ids, timestamps, positions] =
+            [&session_ids, &timestamps, &positions].map(|column| longs(column.as_slice(sessions.py())));
+        let messages = Messages::extract(answers)?;
+        let slices = messages.slices()?;
+        if slices.len() != session_ids.len() {
+            let rule = format!("must be {}, one for each message of the batch", session_ids.len());
+            return Err(errors::config("len(answers)", &slices.len().to_string(), &rule));
+        }
+        let mut to: Option<(i64, Option<Py<Publication>>)> = None;
+        for (index, answer) in slices.iter().enumerate().skip(first) {
+            let session_id = session_ids[index];
+            // Many in a row are often for one client.
+            if to.as_ref().is_none_or(|(known, _)| *known != session_id) {
+                to = Some((session_id, publication_of(sessions, session_id)?));
+            }
+            let Some((_, Some(publication))) = &to else {
+                continue;
+            };
+            let header = SessionHeader {
+                leadership_term_id: self.term_id(),
+                cluster_session_id: session_id,
+                timestamp: timestamps[index],
+            };
+            if !publication
+                .get()
+                .sends_behind(&header.encode(), answer, positions[index])?
+            {
+                return Ok(index);
+            }
+        }
+        Ok(slices.len())
+    }
+}
+
+/// Where answers to a session go, if they can.
+fn publication_of(sessions: &Bound<'_, PyDict>, session_id: i64) -> PyResult<Option<Py<Publication>>> {
+    let Some(session) = sessions.get_item(session_id)? else {
+        return Ok(None);
+    };
+    let session = session.cast::<SessionSender>()?;
+    Ok(session.get().publication(sessions.py()))
+}
+
+/// A column of numbers of 64 bits.
+fn longs(column: &[u8]) -> Vec<i64> {
+    let (words, _) = column.as_chunks::<8>();
+    words.iter().map(|word| i64::from_ne_bytes(*word)).collect()
 }
 
 #[doc = docstring!("SessionSender")]

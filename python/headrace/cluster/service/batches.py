@@ -20,6 +20,7 @@ from headrace._results import Action
 from headrace.cluster.protocol.header import HEADER_LENGTH, SESSION_MESSAGE
 from headrace.cluster.protocol.messages import SCHEMA_ID
 from headrace.cluster.service.joined_log import JoinedLog
+from headrace.cluster.service.message_batch import FRAME_HEADER, MessageBatch
 from headrace.positions import FRAME_ALIGNMENT
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BatchedLog", "MessageBatch"]
 
-_FRAME_HEADER = 32
 _FLAGS_OFFSET = 5
 _WHOLE, _BEGIN, _END = 0xC0, 0x80, 0x40
 _LENGTH = struct.Struct("<i")
@@ -39,83 +39,10 @@ _ENTRY = np.dtype(
     {
         "names": ["length", "flags", "kind", "session_id", "timestamp"],
         "formats": ["<i4", "u1", "<u4", "<i8", "<i8"],
-        "offsets": [0, _FLAGS_OFFSET, _FRAME_HEADER + 2, _FRAME_HEADER + 16, _FRAME_HEADER + 24],
-        "itemsize": _FRAME_HEADER + HEADER_LENGTH,
+        "offsets": [0, _FLAGS_OFFSET, FRAME_HEADER + 2, FRAME_HEADER + 16, FRAME_HEADER + 24],
+        "itemsize": FRAME_HEADER + HEADER_LENGTH,
     }
 )
-
-
-class MessageBatch:
-    """Messages that follow each other in the log, as columns. Indexing and iterating give ``bytes``.
-
-    Where a batch begins and ends differs between members: what a service makes of the messages must not follow from
-    that. ``cluster.time`` and ``cluster.log_position`` are those of the last message; those of each are columns.
-
-    Attributes:
-        session_ids: Who sent each message: an id for ``cluster.session``, negative for those of services.
-        timestamps: When the leader took each, in ``cluster.time_unit``.
-        positions: Of the log after each.
-        memory: The bytes of all, with what is between them. Read-only.
-        starts: Where each message begins in the memory.
-        lengths: Bytes of each.
-    """
-
-    __slots__ = ("lengths", "memory", "positions", "session_ids", "starts", "timestamps")
-
-    def __init__(
-        self,
-        memory: npt.NDArray[np.uint8],
-        starts: npt.NDArray[np.int64],
-        positions: npt.NDArray[np.int64],
-        entries: npt.NDArray[Any],
-    ) -> None:
-        self.memory = memory
-        self.starts = starts + (_FRAME_HEADER + HEADER_LENGTH)
-        self.lengths: npt.NDArray[np.int64] = entries["length"].astype(np.int64) - (
-            _FRAME_HEADER + HEADER_LENGTH
-        )
-        self.positions = positions
-        self.session_ids: npt.NDArray[np.int64] = entries["session_id"]
-        self.timestamps: npt.NDArray[np.int64] = entries["timestamp"]
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-    def __getitem__(self, index: int) -> bytes:
-        start = int(self.starts[index])
-        return self.memory[start : start + int(self.lengths[index])].tobytes()
-
-    def __iter__(self) -> Iterator[bytes]:
-        return (self[index] for index in range(len(self)))
-
-    def as_array(self, dtype: npt.DTypeLike = np.uint8) -> npt.NDArray[Any]:
-        """The messages as an array, without a copy where they lie at equal distances, as those of one length do.
-
-        Args:
-            dtype: Type of one message, such as a record type, or of one item of it; by default a row of bytes for each.
-
-        Raises:
-            ValueError: The messages differ in length, or are no multiple of the type's size.
-        """
-        kind = np.dtype(dtype)
-        length = int(self.lengths[0])
-        if (self.lengths != length).any() or length % kind.itemsize:
-            raise ValueError(
-                f"messages of {self.lengths.min()} to {self.lengths.max()} bytes are no array of {kind}: all must be "
-                f"equally long, a multiple of {kind.itemsize} bytes"
-            )
-        gaps = np.diff(self.starts)
-        stride = int(gaps[0]) if len(gaps) else length
-        if (gaps == stride).all():
-            count = length // kind.itemsize
-            first = int(self.starts[0])
-            rows: npt.NDArray[Any] = np.ndarray(
-                (len(self), count), kind, self.memory.data, first, (stride, kind.itemsize)
-            )
-        else:
-            taken = self.memory[self.starts[:, None] + np.arange(length)]
-            rows = np.ascontiguousarray(taken).view(kind)
-        return rows[:, 0] if rows.shape[1] == 1 and kind != np.uint8 else rows
 
 
 class _At:
@@ -192,7 +119,7 @@ class BatchedLog(JoinedLog):
         blocks: list[bytes] = []
         self._image.block_poll(lambda data, *_: blocks.append(data), length)
         # A padding frame comes alone, as a header.
-        if blocks and len(blocks[0]) > _FRAME_HEADER:
+        if blocks and len(blocks[0]) > FRAME_HEADER:
             self._parts.extend(self._cut(blocks[0], begin))
 
     def _cut(self, block: bytes, begin: int) -> Iterator[tuple[MessageBatch | bytes, int]]:
@@ -208,7 +135,7 @@ class BatchedLog(JoinedLog):
         is_message = (
             (entries["flags"] == _WHOLE)
             & (entries["kind"] == _MESSAGE)
-            & (entries["length"] >= _FRAME_HEADER + HEADER_LENGTH)
+            & (entries["length"] >= FRAME_HEADER + HEADER_LENGTH)
         )
         edges = [0, *(np.flatnonzero(is_message[1:] != is_message[:-1]) + 1).tolist(), len(starts)]
         for first, end in itertools.pairwise(edges):
@@ -224,7 +151,7 @@ class BatchedLog(JoinedLog):
     def _assembled(self, block: bytes, start: int, entry: Any) -> bytes | None:
         """The message that ends with a frame, if one does."""
         flags, length = int(entry["flags"]), int(entry["length"])
-        data = block[start + _FRAME_HEADER : start + length]
+        data = block[start + FRAME_HEADER : start + length]
         if flags & _BEGIN:
             self._begun.clear()
         if flags == _WHOLE:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from headrace._checks import wrong
 from headrace.cluster.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from headrace.cluster.protocol.codes import ClusterTimeUnit, Role
     from headrace.cluster.service.config import ContainerConfig
     from headrace.cluster.service.control import Control
+    from headrace.cluster.service.message_batch import MessageBatch
     from headrace.cluster.service.session import ClientSession
     from headrace.cluster.service.state import ServiceState
 
@@ -39,7 +40,7 @@ class Cluster:
         client: Client,
         control: Control,
         state: ServiceState,
-        sessions: Mapping[int, ClientSession],
+        sessions: dict[int, ClientSession],
     ) -> None:
         self.config = config
         self.client = client
@@ -85,6 +86,37 @@ class Cluster:
     def session(self, session_id: int) -> ClientSession | None:
         """The client with an id, if it is connected."""
         return self._sessions.get(session_id)
+
+    def answer(self, batch: MessageBatch, answers: Any, first: int = 0) -> int:
+        """Send the sender of each message of a batch its answer, in one call; never waits.
+
+        An answer carries the position of the log after the message that it answers. Messages of services, and of
+        clients that are gone or cannot be answered, are passed over.
+
+        Args:
+            batch: What ``on_session_messages`` was given.
+            answers: One for each message: a list or tuple of bytes-like objects, a numpy array of two dimensions or of
+                records, or an Arrow array of binary.
+            first: The index of the first message to answer.
+
+        Returns:
+            The index of the first message whose answer has no room in its client's stream: call again from there, or
+            leave the rest. ``len(batch)`` when all have room, and always on a member that does not lead: state must
+            not follow from what is returned.
+
+        Raises:
+            ClusterError: The handler may not send.
+            ConfigError: The number of answers is not that of the messages, one is too long for its client's stream, or
+                `first` is no index.
+            TypeError: The answers are none of the above.
+        """
+        state = self._state
+        state.check_may_send()
+        if not 0 <= first <= len(batch):
+            raise wrong("first", first, f"must be from 0 to {len(batch)}, the length of the batch")
+        if not state.is_leader:
+            return len(batch)
+        return state.answer(self._sessions, batch._columns(), answers, first)
 
     def close_session(self, session_id: int) -> bool:
         """Have a session closed. ``on_session_close`` follows, with ``CloseReason.SERVICE_ACTION``.
