@@ -161,6 +161,7 @@ SECONDS ?= 60
 .PHONY: simulate
 simulate: build ## Run new seeds of the simulated world, of archives, receiving programs and clusters in it, for SECONDS=60 each; a failure names its seed
 	SIMULATE_SECONDS=$(SECONDS) cargo test --quiet --release -p headrace-sim --test chaos streams -- --nocapture
+	SIMULATE_SECONDS=$(SECONDS) cargo test --quiet --release -p headrace-sim --test crowds destinations -- --nocapture
 	SIMULATE_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -s tests/sim/test_archive_chaos.py tests/sim/test_receiving_chaos.py \
 		tests/sim/test_cluster_world.py -k new_seeds
 

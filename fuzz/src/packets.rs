@@ -119,6 +119,13 @@ pub fn seeds() -> Vec<Vec<u8>> {
         encoded(|into| setup.encode(into)),
         encoded(|into| nak.encode(into)),
         encoded(|into| error.encode(into)),
+        encoded(|into| {
+            ErrorFrame {
+                group_tag: Some(7),
+                ..error.clone()
+            }
+            .encode(into)
+        }),
         encoded(|into| rtt.encode(into)),
         encoded(|into| response.encode(into)),
         encoded(|into| DataHeader::heartbeat(1, 2, 3, 64, data::FLAGS_UNFRAGMENTED).encode(into)),

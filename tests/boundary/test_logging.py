@@ -72,6 +72,17 @@ def test_a_driver_logs_its_start_its_settings_its_errors_and_its_end(caplog: pyt
     assert f"headrace driver: closed: directory={directory}" in lines
 
 
+def test_a_driver_logs_why_it_chose_its_threading_mode(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.INFO, "headrace.driver")
+    choice = "SHARED: 1.5 of 8 processors are left to this process"
+    _events.started("d", {"aeron.threading.mode": "SHARED"}, choice)
+    _events.started("d", {"aeron.threading.mode": "SHARED"}, None)
+    assert texts(caplog, "headrace.driver") == [
+        f"headrace driver: started: directory=d threading_mode={choice}",
+        "headrace driver: started: directory=d threading_mode=SHARED",
+    ]
+
+
 def test_a_driver_tells_of_settings_without_effect_that_the_program_gave(caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.WARNING, "headrace.driver")
     settings = {"resolver_bootstrap_neighbor": "127.0.0.1:8050", "incoming_interceptors": "loss"}

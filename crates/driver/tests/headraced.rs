@@ -3,13 +3,12 @@
 mod process;
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use headrace_buffers::cnc;
 use headrace_buffers::counters::{CountersReader, system_counter};
 use headrace_buffers::loss_report;
 use headrace_buffers::ring::ManyToOneRing;
-
 use process::{Driver, headraced, run, text};
 
 #[test]
@@ -98,6 +97,46 @@ fn a_signal_stops_it_with_status_0_in_every_threading_mode() {
         let ring = ManyToOneRing::new(file.to_driver()).unwrap();
         assert_eq!(ring.consumer_heartbeat_ms(), -1, "{mode}");
         assert!(directory.exists(), "{mode}");
+    }
+}
+
+#[test]
+fn a_driver_whose_idling_is_controlled_runs_and_ends_whatever_the_counter_says() {
+    for (mode, numbers) in [("SHARED", [1, 0]), ("INVOKER", [2, 3])] {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = parent.path().join("d");
+        let mut command = headraced(&directory);
+        command.env("AERON_THREADING_MODE", mode).env(
+            "AERON_SHARED_IDLE_STRATEGY",
+            "org.agrona.concurrent.ControllableIdleStrategy",
+        );
+        let driver = Driver::start(command, &directory);
+        let file = driver.cnc();
+        let counters = CountersReader::new(file.counters_metadata(), file.counters_values());
+        for how in numbers {
+            let status = counters
+                .counter(system_counter::CONTROLLABLE_IDLE_STRATEGY)
+                .unwrap();
+            status.set_release(how);
+            // Turns go on.
+            let ring = ManyToOneRing::new(file.to_driver()).unwrap();
+            let before = ring.consumer_heartbeat_ms();
+            let start = Instant::now();
+            while ring.consumer_heartbeat_ms() == before {
+                assert!(
+                    start.elapsed() < Duration::from_secs(60),
+                    "{mode}: no turn with {how}"
+                );
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        driver.signal("-TERM");
+        let output = driver.wait();
+        assert_eq!(
+            (output.status.code(), text(&output.stderr)),
+            (Some(0), ""),
+            "{mode}"
+        );
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use headrace_buffers::event_log::{self, EventReader};
 use headrace_driver::environment::{Environment, Machine};
 use headrace_driver::{DriverConfig, MediaDriver, ThreadingMode};
 
@@ -27,8 +28,8 @@ impl Machine for Container {
     }
 }
 
-/// The threading mode of a driver there, and what it tells of its choice.
-fn launched(cpu_max: &'static str, set: Option<ThreadingMode>) -> (ThreadingMode, Option<String>) {
+/// The threading mode of a driver there, what it tells of its choice, and the reason of its first event.
+fn launched(cpu_max: &'static str, set: Option<ThreadingMode>) -> (ThreadingMode, Option<String>, String) {
     let directory = tempfile::tempdir().unwrap();
     let config = DriverConfig {
         directory: directory.path().join("driver"),
@@ -40,18 +41,24 @@ fn launched(cpu_max: &'static str, set: Option<ThreadingMode>) -> (ThreadingMode
         ..Environment::system()
     };
     let driver = MediaDriver::launch_in(config, environment).unwrap();
-    (driver.config().threading(), driver.chosen_threading())
+    let file = driver.directory().join(event_log::FILE_NAME);
+    let (events, _) = EventReader::open(&file).unwrap().1.drain().unwrap();
+    let (_, launch) = &events[0];
+    let (mode, chosen) = (driver.config().threading(), driver.chosen_threading());
+    (mode, chosen, launch.reason.clone())
 }
 
 #[test]
 fn a_driver_in_a_small_container_has_fewer_threads() {
-    let (mode, told) = launched("150000 100000\n", None);
+    let (mode, told, reason) = launched("150000 100000\n", None);
     assert_eq!(mode, ThreadingMode::Shared);
+    let choice = "SHARED: 1.5 of 8 processors are left to this process";
+    assert_eq!(told.as_deref(), Some(choice));
+    assert_eq!(reason, format!("launched as {choice}"));
     assert_eq!(
-        told.as_deref(),
-        Some("SHARED: 1.5 of 8 processors are left to this process")
+        launched("max 100000\n", None),
+        (ThreadingMode::Dedicated, None, "launched".to_owned())
     );
-    assert_eq!(launched("max 100000\n", None), (ThreadingMode::Dedicated, None));
 }
 
 #[test]
@@ -59,6 +66,6 @@ fn a_setting_wins() {
     let set = Some(ThreadingMode::SharedNetwork);
     assert_eq!(
         launched("150000 100000\n", set),
-        (ThreadingMode::SharedNetwork, None)
+        (ThreadingMode::SharedNetwork, None, "launched".to_owned())
     );
 }

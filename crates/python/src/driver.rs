@@ -52,6 +52,11 @@ impl MediaDriver {
     }
 
     #[getter]
+    fn chosen_threading(&self) -> PyResult<Option<String>> {
+        Ok(self.inner.get()?.chosen_threading())
+    }
+
+    #[getter]
     fn doubts(&self) -> PyResult<Vec<String>> {
         Ok(self.inner.get()?.config().doubts())
     }

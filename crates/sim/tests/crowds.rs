@@ -1,12 +1,13 @@
 //! Many receivers, and receivers that come and go: each that stays reads the same bytes, in order, once.
 //!
-//! A failure names its seed. `HEADRACE_SEED=<n>` runs one.
+//! A failure names its seed. `HEADRACE_SEED=<n>` runs one, and `SIMULATE_SECONDS=<n>` new ones for so long.
 
 mod common;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use common::{Reader, SECOND, STREAM, World, faults, is_accepted, system_counter};
+use common::{Reader, SECOND, STREAM, World, faults, is_accepted, setting, system_counter};
 use headrace_buffers::counters::system_counter as counter;
 use headrace_client::{Client, Publication};
 use headrace_sim::{LinkSettings, Node};
@@ -200,12 +201,23 @@ fn for_seeds(seeds: std::ops::Range<u64>, test: &str, run: impl Fn(u64)) {
             }
         }
     }
-    let chosen = std::env::var("HEADRACE_SEED")
-        .ok()
-        .map(|text| text.parse().unwrap());
-    for seed in chosen.map_or(seeds, |seed| seed..seed + 1) {
+    let named = |seed| {
         let _replay = Replay(seed, test);
         run(seed);
+    };
+    let chosen = setting("HEADRACE_SEED");
+    if let Some(seconds) = setting("SIMULATE_SECONDS") {
+        let first = chosen.unwrap_or_else(|| fastrand::u64(..u64::MAX / 2));
+        let (begin, mut seed) = (Instant::now(), first);
+        while begin.elapsed() < Duration::from_secs(seconds) {
+            named(seed);
+            seed += 1;
+        }
+        println!("{test}: {} seeds from {first} on", seed - first);
+        return;
+    }
+    for seed in chosen.map_or(seeds, |seed| seed..seed + 1) {
+        named(seed);
     }
 }
 

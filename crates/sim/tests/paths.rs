@@ -539,7 +539,7 @@ fn a_senders_name_that_moves_is_followed_on_its_path_alone() {
     old.node.crash().unwrap();
     name(&new);
     let moved = publish(&new, "new");
-    world.run_until(15 * SECOND, "the sender is found where it moved to", || {
+    world.run_until(SECOND, "the sender is found where it moved to", || {
         moved.is_connected()
     });
     assert!(second.is_connected());

@@ -1,5 +1,7 @@
 //! What an agent does when a duty cycle found nothing to do.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::park::park;
@@ -19,7 +21,14 @@ pub enum IdleStrategy {
     Backoff(Backoff),
     /// As `Backoff`, but blocks until it is woken where the caller of [`IdleStrategy::idle_or_block`] can be.
     Blocking(Backoff),
+    /// What the control says now.
+    Controlled(Control),
 }
+
+/// Says how to idle while the program runs: 1 as `NoOp`, 2 as `BusySpin`, 3 as `Yield`, and any other number a sleep of a
+/// microsecond. Source: channels and configuration 6.2.
+#[derive(Clone)]
+pub struct Control(Arc<dyn Fn() -> i64 + Send + Sync>);
 
 /// Settings and progress of [`IdleStrategy::Backoff`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,6 +114,43 @@ impl Backoff {
     }
 }
 
+impl Control {
+    /// One that asks for the number at each idle turn.
+    pub fn new(number: impl Fn() -> i64 + Send + Sync + 'static) -> Self {
+        Self(Arc::new(number))
+    }
+
+    fn next(&self) -> Pause {
+        match (self.0)() {
+            1 => Pause::None,
+            2 => Pause::Spin,
+            3 => Pause::Yield,
+            _ => Pause::Sleep(DEFAULT_SLEEP),
+        }
+    }
+}
+
+/// Not controlled.
+impl Default for Control {
+    fn default() -> Self {
+        Self::new(|| 0)
+    }
+}
+
+impl PartialEq for Control {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Control {}
+
+impl fmt::Debug for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Control").field(&(self.0)()).finish()
+    }
+}
+
 impl Default for Backoff {
     fn default() -> Self {
         Self::new(10, 20, Duration::from_micros(1), Duration::from_millis(1))
@@ -141,7 +187,9 @@ impl IdleStrategy {
             "yield" | "YieldingIdleStrategy" | "aeron_idle_strategy_yielding" => Ok(Self::Yield),
             "sleep-ms" | "SleepingMillisIdleStrategy" => Ok(Self::Sleep(Duration::from_millis(1))),
             "blocking" => Ok(Self::default()),
-            "controllable" => Err("idle strategy controllable is not supported yet".to_owned()),
+            _ if Self::is_controllable(name) => Err(format!(
+                "idle strategy {name} is for drivers, which have a counter that controls it"
+            )),
             short if SLEEP_NAMES.contains(&short) => init_args
                 .map_or(Ok(DEFAULT_SLEEP), parse_duration)
                 .map(Self::Sleep),
@@ -153,6 +201,11 @@ impl IdleStrategy {
                 Self::NAMES.join(", ")
             )),
         }
+    }
+
+    /// True for the name of [`Self::Controlled`], which needs a control besides.
+    pub fn is_controllable(name: &str) -> bool {
+        matches!(short(name), "controllable" | "ControllableIdleStrategy")
     }
 
     /// Whether arguments make a difference to the strategy of a name.
@@ -169,6 +222,7 @@ impl IdleStrategy {
             Self::Sleep(_) => "sleep-ns",
             Self::Backoff(_) => "backoff",
             Self::Blocking(_) => "blocking",
+            Self::Controlled(_) => "controllable",
         }
     }
 
@@ -221,6 +275,7 @@ impl IdleStrategy {
             Self::Backoff(backoff) | Self::Blocking(backoff) => {
                 matches!(backoff.state, State::Parking { .. })
             }
+            Self::Controlled(control) => matches!(control.next(), Pause::Sleep(_)),
             Self::NoOp | Self::BusySpin | Self::Yield => false,
         }
     }
@@ -232,6 +287,7 @@ impl IdleStrategy {
             Self::Yield => Pause::Yield,
             Self::Sleep(duration) => Pause::Sleep(*duration),
             Self::Backoff(backoff) | Self::Blocking(backoff) => backoff.next(),
+            Self::Controlled(control) => control.next(),
         }
     }
 }
@@ -336,6 +392,29 @@ mod tests {
     }
 
     #[test]
+    fn a_controlled_strategy_does_what_the_number_says_now() {
+        use std::sync::atomic::{AtomicI64, Ordering};
+
+        let number = Arc::new(AtomicI64::new(0));
+        let read = Arc::clone(&number);
+        let mut strategy = IdleStrategy::Controlled(Control::new(move || read.load(Ordering::Relaxed)));
+        let sleep = Pause::Sleep(Duration::from_micros(1));
+        for (value, expected) in [
+            (0, sleep),
+            (1, Pause::None),
+            (2, Pause::Spin),
+            (3, Pause::Yield),
+            (4, sleep),
+            (-7, sleep),
+            (i64::MAX, sleep),
+        ] {
+            number.store(value, Ordering::Relaxed);
+            assert_eq!(strategy.next(), expected, "{value}");
+            assert_eq!(strategy.is_about_to_sleep(), expected == sleep, "{value}");
+        }
+    }
+
+    #[test]
     fn every_known_name_finds_its_strategy() {
         let names = [
             ("noop", "noop"),
@@ -403,7 +482,7 @@ mod tests {
             );
         }
         assert!(error("fast", Some("3ms")).contains("unknown idle strategy: fast"));
-        assert!(error("controllable", None).contains("not supported yet"));
+        assert!(error("controllable", None).contains("controllable is for drivers"));
         assert!(error("backoff", Some("1-2-3us")).contains("4 values required"));
         assert!(error("backoff", Some("x-2-3us-4us")).contains("x is not a number"));
         assert!(error("backoff", Some("1-2-5us-4us")).contains("not above maxPark"));

@@ -77,7 +77,7 @@ class MediaDriver(Closing):
         values.setdefault("aeron.dir", default_directory())
         self._driver = _core.MediaDriver.launch(list(values.items()))
         self._directory = os.fspath(self._driver.directory)
-        _events.started(self._directory, self.settings)
+        _events.started(self._directory, self.settings, self._driver.chosen_threading)
         logs = _events.LogsReader.start(self._directory)
         if logs is None:
             _events.doubts(self._driver.doubts)

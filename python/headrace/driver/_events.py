@@ -29,12 +29,12 @@ _TOLD_AS_EVENTS = ("WARN - a client's process ended without closing the client",
 _TOLD_AS_ERRORS = ("Failed",)
 
 
-def started(directory: str, settings: Mapping[str, str]) -> None:
-    """Tell that a driver runs, and with which settings."""
+def started(directory: str, settings: Mapping[str, str], chosen_threading: str | None) -> None:
+    """Tell that a driver runs, with which settings, and why it chose its threading mode, if it did."""
     DRIVER.info(
         "headrace driver: started: directory=%s threading_mode=%s",
         directory,
-        settings.get("aeron.threading.mode", ""),
+        chosen_threading or settings.get("aeron.threading.mode", ""),
     )
     if DRIVER.isEnabledFor(logging.DEBUG):
         DRIVER.debug(

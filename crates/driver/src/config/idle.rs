@@ -1,7 +1,7 @@
 //! Idle strategies as settings give them.
 
 use headrace_protocol::text::excerpt;
-use headrace_sys::idle::IdleStrategy;
+use headrace_sys::idle::{Control, IdleStrategy};
 
 use super::settings::property;
 use super::{ConfigError, DriverConfig};
@@ -15,9 +15,12 @@ pub struct IdleSetting<'a> {
 }
 
 impl IdleSetting<'_> {
-    /// The strategy. Fails when there is none of this name with these arguments. As the specification has it,
-    /// arguments are ignored where the strategy takes none.
-    pub fn strategy(&self) -> Result<IdleStrategy, ConfigError> {
+    /// The strategy; `control` is for the one that can be controlled. Fails when there is none of this name with these
+    /// arguments. As the specification has it, arguments are ignored where the strategy takes none.
+    pub fn strategy(&self, control: &Control) -> Result<IdleStrategy, ConfigError> {
+        if IdleStrategy::is_controllable(self.name) {
+            return Ok(IdleStrategy::Controlled(control.clone()));
+        }
         let init_args = self
             .init_args
             .filter(|_| IdleStrategy::takes_arguments(self.name));
@@ -56,7 +59,7 @@ macro_rules! idle_settings {
 
             /// Checks every strategy, whatever the threading mode.
             pub(super) fn validate_idle(&self) -> Result<(), ConfigError> {
-                $(self.$method().strategy()?;)+
+                $(self.$method().strategy(&Control::default())?;)+
                 Ok(())
             }
 

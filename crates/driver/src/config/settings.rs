@@ -79,7 +79,7 @@ const ANY_I64: Int<i64> = Int {
 const STRATEGY: Named = Named {
     rule: || {
         format!(
-            "must be one of {}, or a name that Aeron has for it",
+            "must be one of {}, controllable, or a name that Aeron has for it",
             IdleStrategy::NAMES.join(", ")
         )
     },

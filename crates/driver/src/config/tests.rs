@@ -2,6 +2,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use headrace_protocol::settings::Kind;
+use headrace_sys::idle::Control;
 
 use super::settings::{MICROSECOND, MILLISECOND, SECOND};
 use super::*;
@@ -473,7 +474,13 @@ fn the_arguments_of_an_idle_strategy_may_be_set_before_it() {
         .unwrap();
     let expected = headrace_sys::idle::IdleStrategy::Sleep(std::time::Duration::from_millis(1));
     assert_eq!(
-        format!("{:?}", config.resource_agent_idle().strategy().unwrap()),
+        format!(
+            "{:?}",
+            config
+                .resource_agent_idle()
+                .strategy(&Control::default())
+                .unwrap()
+        ),
         format!("{expected:?}")
     );
 }

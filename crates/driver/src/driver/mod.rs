@@ -19,6 +19,7 @@ use headrace_buffers::counters::system_counter;
 use headrace_buffers::error_log::DistinctErrorLog;
 use headrace_buffers::liveness::Liveness;
 use headrace_buffers::ring::ManyToOneRing;
+use headrace_sys::idle::Control;
 
 pub use error::DriverError;
 pub use version::{AERON_VERSION, VERSION};
@@ -42,6 +43,7 @@ use wiring::{Queues, Wiring};
 struct Running {
     runners: Vec<AgentRunner>,
     invoker: Option<Invoker>,
+    idle_control: Control,
     cnc: CncFile,
     /// Shows that the driver lives; let go of when all else has stopped.
     _liveness: Option<Arc<Liveness>>,
@@ -132,6 +134,14 @@ impl MediaDriver {
     /// Runs the agents from the caller's thread; only in [`crate::ThreadingMode::Invoker`].
     pub fn invoker(&self) -> Option<Invoker> {
         self.invoker.clone()
+    }
+
+    /// What the counter says of how to idle, for a program that invokes the driver. It keeps the counters mapped.
+    pub fn idle_control(&self) -> Control {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running
+            .as_ref()
+            .map_or_else(Control::default, |running| running.idle_control.clone())
     }
 
     /// Messages between the agents of an invoked driver that wait to be taken, or for room in a queue. Zero for a
@@ -265,7 +275,9 @@ fn start(
         conductor: wiring.conductor(&cnc, ring, counters, &supervisor, random)?,
         affinity,
     };
-    let (runners, invoker) = agents.start(config, &clock, &supervisor, &doorbells)?;
+    let status = system.get(system_counter::CONTROLLABLE_IDLE_STRATEGY).clone();
+    let idle_control = Control::new(move || status.get());
+    let (runners, invoker) = agents.start(config, &clock, &supervisor, &doorbells, &idle_control)?;
     cnc.signal_ready().map_err(|source| DriverError::Io {
         action: "write the CnC file",
         source,
@@ -273,6 +285,7 @@ fn start(
     let running = Running {
         runners,
         invoker,
+        idle_control,
         cnc,
         _liveness: liveness,
     };

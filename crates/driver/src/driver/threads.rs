@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use headrace_buffers::doorbell::Doorbells;
 use headrace_sys::Clock;
+use headrace_sys::idle::{Control, IdleStrategy};
 
 use super::{DriverError, DriverSupervisor};
 use crate::affinity::Affinity;
@@ -36,6 +37,7 @@ impl Agents {
         clock: &Arc<dyn Clock>,
         supervisor: &Arc<DriverSupervisor>,
         doorbells: &Doorbells,
+        idle_control: &Control,
     ) -> Result<(Vec<AgentRunner>, Option<Invoker>), DriverError> {
         if config.threading() == ThreadingMode::Invoker {
             let all = vec![self.sender, self.receiver, self.resource_agent, self.conductor];
@@ -45,7 +47,10 @@ impl Agents {
         let runners: Result<Vec<_>, _> = self
             .placements(config)
             .into_iter()
-            .map(|placement| placement.start(config.thread_naming, clock, supervisor, doorbells))
+            .map(|placement| {
+                let idle = placement.idle.strategy(idle_control)?;
+                placement.start(config.thread_naming, idle, clock, supervisor, doorbells)
+            })
             .collect();
         Ok((runners?, None))
     }
@@ -109,6 +114,7 @@ impl Placement<'_> {
     fn start(
         self,
         naming: ThreadNaming,
+        idle: IdleStrategy,
         clock: &Arc<dyn Clock>,
         supervisor: &Arc<DriverSupervisor>,
         doorbells: &Doorbells,
@@ -117,7 +123,6 @@ impl Placement<'_> {
             ThreadNaming::Classic => self.names.0,
             ThreadNaming::New => self.names.1,
         };
-        let idle = self.idle.strategy()?;
         let settings = ThreadSettings {
             name: name.to_owned(),
             cpu: self.cpu,

@@ -15,7 +15,7 @@ mod stage;
 
 use std::time::{Duration, Instant};
 
-use common::SECOND;
+use common::{SECOND, setting};
 use plot::Chaos;
 use stage::Shape;
 
@@ -71,15 +71,6 @@ fn streams_survive_whatever_happens_to_nodes_and_links() {
     for seed in [0, 1, 2, 4] {
         run_named(seed);
     }
-}
-
-/// A whole number from the environment.
-fn setting(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
-    Some(
-        text.parse()
-            .unwrap_or_else(|_| panic!("{name}={text:?} must be a whole number")),
-    )
 }
 
 fn run_new_seeds(first: u64, duration: Duration) {

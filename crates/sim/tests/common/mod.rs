@@ -75,6 +75,15 @@ impl World {
     }
 }
 
+/// A whole number from the environment.
+pub fn setting(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name}={text:?} must be a whole number")),
+    )
+}
+
 fn succeed<T>(result: Result<T, WorldError>) -> T {
     result.unwrap_or_else(|error| panic!("{error}"))
 }

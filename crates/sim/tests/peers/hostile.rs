@@ -13,18 +13,26 @@ const CHANNEL: &str = "aeron:udp?endpoint=right:40123";
 const ATTACKED: &str =
     "aeron:udp?endpoint=right:40123|term-length=64k|session-id=-77|init-term-id=5|term-id=5|term-offset=0";
 const CONTROL: &str = "aeron:udp?control=right:24325|control-mode=response";
+/// The same stream for a group, and for a subscription that takes it on two paths.
+const GROUP: &str = "aeron:udp?endpoint=224.0.1.1:40123";
+const SHAPE: &str = "term-length=64k|session-id=-77|init-term-id=5|term-id=5|term-offset=0";
+/// Has nothing of the attack.
+const UNTOUCHED: &str = "aeron:udp?endpoint=right:40129";
+const MANUAL: &str = "aeron:udp?control-mode=manual";
+const PATHS: [&str; 2] = ["aeron:udp?endpoint=right:40123", "aeron:udp?endpoint=right:40124"];
 const ANSWERS: &str = "term-length=64k|session-id=-78|init-term-id=6|term-id=6|term-offset=0";
 const SEEDS: u64 = 16;
 /// Bent datagrams for each seed.
 const ATTACKS_MAX: usize = 200;
 
-/// The kinds of frames that go between two drivers of which none measures round trips or resolves names.
-const KINDS: [FrameKind; 5] = [
+/// The kinds of frames that go between two drivers of which none resolves names.
+const KINDS: [FrameKind; 6] = [
     FrameKind::Setup,
     FrameKind::Data,
     FrameKind::StatusMessage,
     FrameKind::Nak,
     FrameKind::Error,
+    FrameKind::RttMeasurement,
 ];
 
 /// The streams that are attacked, and the clients at their ends.
@@ -43,6 +51,38 @@ impl Attacked {
         let clients = nodes.map(|node| node.connect().unwrap());
         let reader = Reader::subscribe(&clients[1], CHANNEL, STREAM);
         let publication = clients[0].add_publication(ATTACKED, STREAM).unwrap();
+        Self {
+            publications: vec![publication],
+            readers: vec![reader],
+            _clients: clients,
+        }
+        .connected(world)
+    }
+
+    /// A stream of a group with one receiver, on the right.
+    fn group(world: &World, nodes: [&Node; 2]) -> Self {
+        let clients = nodes.map(|node| node.connect().unwrap());
+        let reader = Reader::subscribe(&clients[1], GROUP, STREAM);
+        let channel = format!("{GROUP}|{SHAPE}");
+        let publication = clients[0].add_publication(&channel, STREAM).unwrap();
+        Self {
+            publications: vec![publication],
+            readers: vec![reader],
+            _clients: clients,
+        }
+        .connected(world)
+    }
+
+    /// A stream that comes to the right on two paths.
+    fn two_paths(world: &World, nodes: [&Node; 2]) -> Self {
+        let clients = nodes.map(|node| node.connect().unwrap());
+        let reader = Reader::subscribe(&clients[1], MANUAL, STREAM);
+        let channel = format!("{MANUAL}|{SHAPE}");
+        let publication = clients[0].add_publication(&channel, STREAM).unwrap();
+        for path in PATHS {
+            reader.subscription.add_destination(path).unwrap();
+            publication.add_destination(path).unwrap();
+        }
         Self {
             publications: vec![publication],
             readers: vec![reader],
@@ -199,6 +239,16 @@ fn bent_frames_of_a_stream_do_no_harm() {
 }
 
 #[test]
+fn bent_frames_of_a_group_do_no_harm() {
+    bent_frames_do_no_harm(Attacked::group, &KINDS);
+}
+
+#[test]
+fn bent_frames_of_a_stream_with_two_paths_do_no_harm() {
+    bent_frames_do_no_harm(Attacked::two_paths, &KINDS);
+}
+
+#[test]
 fn bent_frames_of_requests_and_answers_do_no_harm() {
     let kinds = [KINDS.as_slice(), &[FrameKind::ResponseSetup]].concat();
     bent_frames_do_no_harm(Attacked::both_ways, &kinds);
@@ -206,8 +256,8 @@ fn bent_frames_of_requests_and_answers_do_no_harm() {
 
 fn both_still_work(world: &World, [left, right]: [&Node; 2]) {
     let (publisher, subscriber) = (left.connect().unwrap(), right.connect().unwrap());
-    let mut reader = Reader::subscribe(&subscriber, CHANNEL, STREAM + 1);
-    let publication = publisher.add_publication(CHANNEL, STREAM + 1).unwrap();
+    let mut reader = Reader::subscribe(&subscriber, UNTOUCHED, STREAM);
+    let publication = publisher.add_publication(UNTOUCHED, STREAM).unwrap();
     world.run_until(10 * SECOND, "a connection", || publication.is_connected());
     publication.offer(b"still here").unwrap();
     world.run_until(SECOND, "the message", || reader.poll() == [b"still here"]);

@@ -64,12 +64,8 @@ fn run(program: &str, arguments: impl Iterator<Item = String>) -> Result<ExitCod
         .into_config()
         .map_err(|error| format!("ERROR: context init {error}"))?;
     config.commit = COMMIT;
-    let shared_idle = config
-        .shared_idle()
-        .strategy()
-        .map_err(|error| format!("ERROR: context init {error}"))?;
     print_settings(&config);
-    let driver = MediaDriver::launch(config).map_err(|error| {
+    let driver = MediaDriver::launch(config.clone()).map_err(|error| {
         let step = match error {
             DriverError::EventLogFile { .. } => "context",
             _ => "driver",
@@ -80,7 +76,11 @@ fn run(program: &str, arguments: impl Iterator<Item = String>) -> Result<ExitCod
         println!("threading mode {chosen}");
     }
     match driver.invoker() {
-        Some(invoker) => invoke(&driver, &invoker, &signals, shared_idle),
+        Some(invoker) => {
+            let idle = config.shared_idle().strategy(&driver.idle_control());
+            let idle = idle.map_err(|error| format!("ERROR: context init {error}"))?;
+            invoke(&driver, &invoker, &signals, idle);
+        }
         None => wait(&driver, &signals),
     }
     println!("Shutting down driver...");
