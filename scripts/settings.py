@@ -228,13 +228,14 @@ One rule for every setting of driver and archive, in Python and on the command l
 
 An option or a keyword that is not given overrides nothing. A configuration object counts as its keywords, and a
 keyword given with it overrides it; an `ArchiveConfig` has a value for every setting, so the environment does not count
-if one is given. `headraced` has no options: its properties files are read last and override `-D`.
+if one is given. `headraced` has no such options: its properties files are read last and override `-D`.
 
 ## Driver
 
 Sizes take `k`, `m`, `g`; durations `ns`, `us`, `ms`, `s`; keywords take bytes, and durations in the unit of
-their name. A wrong value is refused with an error that names the setting, the value and the rule; an unknown keyword
-or property is refused as well. A variable of the environment that is nearly the name of a setting has no effect, and
+their name. A wrong value, or one out of range, is refused with an error that names the setting, the value and the
+rule, also in the environment, where Aeron's C driver takes the nearest value that is allowed; an unknown keyword or
+property is refused as well. A variable of the environment that is nearly the name of a setting has no effect, and
 the error log names it.
 
 | property | environment | Python keyword | default | must be | meaning |

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import headrace
+from headrace.driver import _events
 from tests.helpers import TIMEOUT_S, await_true
 from tests.ports import free_endpoint
 

@@ -193,6 +193,25 @@ fn a_channel_of_many_streams_tells_a_newcomer_of_sixteen_at_a_time() {
     assert_eq!(told.len(), 1 + others.len());
 }
 
+/// Addresses can be forged: a flood of requests must not have the driver send much more than it is sent.
+#[test]
+fn a_flood_of_requests_brings_little_more_than_it_is_itself() {
+    let world = World::new(2);
+    let center = Center::new(&world, DYNAMIC);
+    let _others: Vec<Publication> = (1..40)
+        .map(|other| center.client.add_publication(DYNAMIC, STREAM + other).unwrap())
+        .collect();
+    let victim = Peer::new(&world);
+    let [_, request] = center.requests();
+    for _ in 0..1_000 {
+        center.hears(&victim, &request);
+        world.run_for(MILLISECOND / 2);
+    }
+    world.run_for(10 * MILLISECOND);
+    let told = victim.take_frames(FrameKind::Setup).len();
+    assert!((1_000..1_000 + 64 * 16).contains(&told), "{told}");
+}
+
 /// Its word would be the limit of them all.
 #[test]
 fn one_that_is_no_destination_does_not_hold_back_those_that_are() {

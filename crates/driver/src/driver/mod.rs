@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use headrace_buffers::cnc::CncFile;
-use headrace_buffers::counters::system_counter;
+use headrace_buffers::counters::{CountersReader, system_counter};
 use headrace_buffers::error_log::DistinctErrorLog;
 use headrace_buffers::liveness::Liveness;
 use headrace_buffers::ring::ManyToOneRing;
@@ -43,7 +43,6 @@ use wiring::{Queues, Wiring};
 struct Running {
     runners: Vec<AgentRunner>,
     invoker: Option<Invoker>,
-    idle_control: Control,
     cnc: CncFile,
     /// Shows that the driver lives; let go of when all else has stopped.
     _liveness: Option<Arc<Liveness>>,
@@ -141,7 +140,7 @@ impl MediaDriver {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         running
             .as_ref()
-            .map_or_else(Control::default, |running| running.idle_control.clone())
+            .map_or_else(Control::default, |running| idle_control(&running.cnc))
     }
 
     /// Messages between the agents of an invoked driver that wait to be taken, or for room in a queue. Zero for a
@@ -275,9 +274,7 @@ fn start(
         conductor: wiring.conductor(&cnc, ring, counters, &supervisor, random)?,
         affinity,
     };
-    let status = system.get(system_counter::CONTROLLABLE_IDLE_STRATEGY).clone();
-    let idle_control = Control::new(move || status.get());
-    let (runners, invoker) = agents.start(config, &clock, &supervisor, &doorbells, &idle_control)?;
+    let (runners, invoker) = agents.start(config, &clock, &supervisor, &doorbells, &idle_control(&cnc))?;
     cnc.signal_ready().map_err(|source| DriverError::Io {
         action: "write the CnC file",
         source,
@@ -285,11 +282,17 @@ fn start(
     let running = Running {
         runners,
         invoker,
-        idle_control,
         cnc,
         _liveness: liveness,
     };
     Ok((running, supervisor))
+}
+
+/// What the counter says that controls how agents idle.
+fn idle_control(cnc: &CncFile) -> Control {
+    let counters = CountersReader::new(cnc.counters_metadata(), cnc.counters_values());
+    let status = counters.counter(system_counter::CONTROLLABLE_IDLE_STRATEGY);
+    status.map_or_else(Control::default, |status| Control::new(move || status.get()))
 }
 
 /// Where clients send their commands.

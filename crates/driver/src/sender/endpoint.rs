@@ -10,6 +10,7 @@ use headrace_protocol::frame::{
 use headrace_sys::Clock;
 use headrace_sys::net::ReceiveBatch;
 
+use super::announcements::Announcements;
 use super::counters::SenderCounters;
 use super::destinations::{Destinations, Heard, LEARNT_MAX};
 use super::outgoing::{Outgoing, SendBuffers, SendLimits, Way};
@@ -23,9 +24,6 @@ use crate::transport::{self, SENDS_A_TURN, Transport};
 /// Most messages taken from a control socket in one poll: what strangers send must not take the whole turn.
 const MESSAGES_A_POLL_MAX: usize = 256;
 
-/// Most streams of a channel that one who asks which there are is told of at once. The next ask brings the next ones.
-const STREAMS_AN_ANSWER: usize = 16;
-
 /// A send channel in the sender's hands.
 pub(super) struct SendEndpoint {
     spec: SendEndpointSpec,
@@ -33,7 +31,7 @@ pub(super) struct SendEndpoint {
     publications: Vec<SenderPublication>,
     by_stream: StreamMap<usize>,
     first_to_send: usize,
-    first_to_announce: usize,
+    announcements: Announcements,
     last_heard_ns: i64,
     last_re_resolution_ns: i64,
 }
@@ -89,7 +87,7 @@ impl SendEndpoint {
             publications: Vec::new(),
             by_stream: StreamMap::default(),
             first_to_send: 0,
-            first_to_announce: 0,
+            announcements: Announcements::new(now_ns),
             last_heard_ns: now_ns,
             last_re_resolution_ns: now_ns,
         };
@@ -214,7 +212,7 @@ impl SendEndpoint {
             destinations,
             publications,
             by_stream,
-            first_to_announce,
+            announcements,
             last_heard_ns,
             ..
         } = self;
@@ -227,7 +225,7 @@ impl SendEndpoint {
                 publications: &mut *publications,
                 by_stream: &*by_stream,
                 destinations: &mut *destinations,
-                first_to_announce: &mut *first_to_announce,
+                announcements: &mut *announcements,
                 spec,
                 group: through.map(|through| through.group),
             };
@@ -357,7 +355,7 @@ struct Control<'a> {
     publications: &'a mut [SenderPublication],
     by_stream: &'a StreamMap<usize>,
     destinations: &'a mut Destinations,
-    first_to_announce: &'a mut usize,
+    announcements: &'a mut Announcements,
     spec: &'a SendEndpointSpec,
     // The destination through whose sockets they came, where that is a group.
     group: Option<usize>,
@@ -473,14 +471,10 @@ impl Control<'_> {
 
     /// Tells one that is not sent to which streams there are, in turns where there are many.
     fn announce_streams(&mut self, source: SocketAddr, cycle: &mut Cycle<'_>) {
-        let count = self.publications.len();
-        let first = *self.first_to_announce;
-        let told = count.min(STREAMS_AN_ANSWER);
         let way = Way::of(self.spec, self.destinations);
-        for index in first..first + told {
-            self.publications[index % count].announce(source, &mut cycle.outgoing(way));
+        for index in self.announcements.take(self.publications.len(), cycle.now_ns) {
+            self.publications[index].announce(source, &mut cycle.outgoing(way));
         }
-        *self.first_to_announce = (first + told).checked_rem(count).unwrap_or(0);
     }
 
     /// A receiver says on which session the answers to a stream come. It says so until they do.

@@ -3,6 +3,7 @@
 //! Every duty cycle each publication may send a burst; the sockets are polled for what receivers have to say
 //! when there was nothing to send, and otherwise every few cycles.
 
+mod announcements;
 mod counters;
 mod destinations;
 mod endpoint;
