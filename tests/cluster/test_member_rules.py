@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from headrace.archive.protocol.counters import RECORDING_POSITION, archive_id_of
 from headrace.cluster import Cluster, ClusteredService, ServiceContainer
 from headrace.cluster.errors import ClusterTerminalError
 from headrace.cluster.member.leadership import Leadership
+from headrace.cluster.member.states import Toggle
 from headrace.cluster.protocol.codes import EventCode
 from headrace.cluster.protocol.control import ServiceAck
 from headrace.cluster.protocol.messages import encode
@@ -133,23 +135,48 @@ def test_rule_28_a_channel_that_the_driver_refuses_leaves_the_service_there(worl
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        ({"app_version": 0x10000}, {"app_version": 0x20000}, "incompatible version: 131072 log=65536"),
-        ({}, {"cluster_clock": "us"}, "incompatible timestamp units: MICROS log=MILLIS"),
+        (
+            {"app_version": 0x10000},
+            {"app_version": 0x20000},
+            ("incompatible version: 131072 log=65536", "snapshot=65536", "app_version=65536 as before"),
+        ),
+        (
+            {},
+            {"cluster_clock": "us"},
+            (
+                "incompatible timestamp units: MICROS log=MILLIS",
+                "incompatible time unit: MICROS snapshot=MILLIS",
+                "cluster_clock='ms', the property aeron.cluster.clock=ms, as before",
+            ),
+        ),
     ],
     ids=["version", "unit"],
 )
+@pytest.mark.parametrize("takes_snapshot", [False, True])
 def test_rule_29_a_log_of_another_version_or_unit_ends_the_member(
-    world: World, before: dict[str, Any], after: dict[str, Any], said: str
+    world: World,
+    before: dict[str, Any],
+    after: dict[str, Any],
+    said: tuple[str, str, str],
+    takes_snapshot: bool,
 ) -> None:
     member = leader(world, **before)
     member.await_leader()
+    if takes_snapshot:
+        member.module.request(Toggle.SNAPSHOT)
+        member.until(lambda: member.module.snapshot_count == 1, "a snapshot")
     member.settings |= after
     member.node.crash(keeps_writes=True)
     member.node.start()
     member.start()
     member.until(lambda: member.module.failure is not None, "the end of the module")
     assert isinstance(member.module.failure, ClusterTerminalError)
-    assert said in str(member.module.failure)
+    of_log, of_snapshot, remedy = said
+    told = str(member.module.failure)
+    assert (of_snapshot if takes_snapshot else of_log) in told
+    assert remedy in told
+    assert re.search(r"at log_position=\d+; start with ", told)
+    assert "invalidate" not in told
 
 
 def test_rule_38_a_position_that_another_archive_of_the_driver_counts_is_none(world: World) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from headrace.client import Client
     from headrace.cluster.ground.node_archive import NodeArchive, RecordedStream
 
-__all__ = ["OTHER_SNAPSHOT", "SnapshotPoint", "check_place", "recorded"]
+__all__ = ["OTHER_SNAPSHOT", "SnapshotPoint", "as_before", "check_place", "recorded"]
 
 OTHER_SNAPSHOT = (
     "`headrace cluster invalidate-latest-snapshot DIRECTORY` has the next start use the snapshot before it"
@@ -25,6 +25,7 @@ OTHER_SNAPSHOT = (
 """What to do about a snapshot that cannot be loaded."""
 
 _OFFERS_A_TURN = 100
+_CLOCKS = {ClusterTimeUnit.MILLIS: "ms", ClusterTimeUnit.MICROS: "us", ClusterTimeUnit.NANOS: "ns"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,15 @@ class SnapshotPoint:
                 app_version=self.app_version,
             )
         )
+
+
+def as_before(*, clock: ClusterTimeUnit | None = None, app_version: int | None = None) -> str:
+    """What to do about a log or a snapshot of other settings: to start with those."""
+    if clock is not None:
+        setting = f"cluster_clock={_CLOCKS[clock]!r}, the property aeron.cluster.clock={_CLOCKS[clock]},"
+    else:
+        setting = f"app_version={app_version}"
+    return f"start with {setting} as before; the files stay as they are"
 
 
 def check_place(marker: SnapshotMarker, log_position: int, leadership_term_id: int) -> None:

@@ -73,7 +73,7 @@ class Connecting:
             self._refuse(
                 session, f"invalid client version {version}, cluster is {version_text(PROTOCOL_VERSION)}"
             )
-        elif len(self._pending) + len(sessions) >= config.max_sessions:
+        elif self._hopeful_count() + len(sessions) >= config.max_sessions:
             self._refuse(session, "concurrent session limit")
         else:
             session.ingress_image_id = None if image is None else image.correlation_id
@@ -84,6 +84,10 @@ class Connecting:
                 _label(request.client_info, image, config.cluster_id, header.session_id),
             )
         self._pending.append(session)
+
+    def _hopeful_count(self) -> int:
+        """Of those that are to connect, how many may; one that is refused only waits to be told."""
+        return sum(session.state is not SessionState.REJECTED for session in self._pending)
 
     def _refuse(self, session: Session, detail: str) -> None:
         context = self._context

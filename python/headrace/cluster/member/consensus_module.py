@@ -43,7 +43,7 @@ from headrace.cluster.member.snapshotting import (
     check_log_is_whole,
     find_plan,
 )
-from headrace.cluster.member.states import ElectionState, ModuleState, Toggle
+from headrace.cluster.member.states import ElectionState, ModuleState, NodeToggle, Toggle
 from headrace.cluster.node_state import NODE_STATE_NAME, NodeStateFile
 from headrace.cluster.protocol import control
 from headrace.positions import NULL_VALUE
@@ -428,7 +428,7 @@ class ConsensusModule(Agent):
         self._ingress = Ingress(context, self._connecting, self._egress, self._authorisation, writer)
         self.awaited = (self._services.subscription, *self._ingress.subscriptions)
         context.counters.toggle.value = Toggle.NEUTRAL
-        context.counters.node_toggle.value = Toggle.NEUTRAL
+        context.counters.node_toggle.value = NodeToggle.NEUTRAL
         self._log.info(
             f"member {self.config.member_id} leads term {action.leadership_term_id} from {action.log_position}"
         )

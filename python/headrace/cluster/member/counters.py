@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from headrace.channel import format_duration
 from headrace.cluster.ground import counters
 from headrace.cluster.ground.counters import ClusterCounter
-from headrace.cluster.member.states import ElectionState, ModuleState, Toggle
+from headrace.cluster.member.states import ElectionState, ModuleState, NodeToggle, Toggle
 from headrace.cluster.protocol.codes import Role
 from headrace.positions import NULL_VALUE
 
@@ -41,7 +41,7 @@ class ModuleCounters:
         self.errors = add(kind.MODULE_ERRORS, "Cluster Errors", suffix=counters.version_suffix())
         self.role = add(kind.NODE_ROLE, "Cluster node role", Role.FOLLOWER)
         self.toggle = add(kind.CONTROL_TOGGLE, "Cluster control toggle", Toggle.INACTIVE)
-        self.node_toggle = add(kind.NODE_TOGGLE, "Node control toggle", Toggle.INACTIVE)
+        self.node_toggle = add(kind.NODE_TOGGLE, "Node control toggle", NodeToggle.INACTIVE)
         self.commit_position = add(kind.COMMIT_POSITION, "Cluster commit-pos:")
         self.election_state = add(kind.ELECTION_STATE, "Cluster election state", ElectionState.INIT)
         self.election_count = add(kind.ELECTION_COUNT, "Cluster election count")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace._results import Action
 from headrace.cluster.errors import ClusterError, ClusterTerminalError
+from headrace.cluster.ground.snapshots import as_before
 from headrace.cluster.member.pending_messages import service_id_of
 from headrace.cluster.protocol.codes import ClusterAction
 from headrace.cluster.protocol.header import SESSION_MESSAGE, template_of, unpack_header
@@ -121,15 +122,17 @@ class LogReader:
 
     def _new_term(self, entry: NewLeadershipTermEvent) -> None:
         config = self._context.config
+        place = f"at log_position={entry.log_position}"
         if entry.time_unit is not config.time_unit:
             raise ClusterTerminalError(
                 f"incompatible timestamp units: {config.time_unit.name} log={entry.time_unit.name}: the log was "
-                f"written with another clock setting than cluster_clock={config.cluster_clock}"
+                f"written with another clock setting than cluster_clock={config.cluster_clock}, {place}; "
+                f"{as_before(clock=entry.time_unit)}"
             )
         if entry.app_version >> 16 != config.app_version >> 16:
             raise ClusterTerminalError(
                 f"incompatible version: {config.app_version} log={entry.app_version}: the log was written with another "
-                "major app_version"
+                f"major app_version, {place}; {as_before(app_version=entry.app_version)}"
             )
         self._context.leadership_term_id = entry.leadership_term_id
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headrace.cluster.ground.courses import Course, Running
-from headrace.cluster.member.states import ModuleState, Toggle
+from headrace.cluster.member.states import ModuleState, NodeToggle, Toggle
 from headrace.cluster.protocol.codes import ClusterAction
 from headrace.cluster.protocol.control import ServiceTerminationPosition
 from headrace.positions import NULL_VALUE
@@ -43,7 +43,8 @@ class Operating:
 
     def do_work(self, writer: LogWriter) -> int:
         """Look at the counters; gives 1 for something that was asked. The module is on no course."""
-        self._act_on_node_toggle()
+        if self._begins_what_is_asked_of_this_member():
+            return 1
         context = self._context
         counter = context.counters.toggle
         toggle, state = counter.value, context.state
@@ -77,11 +78,17 @@ class Operating:
                 "snapshot before it, or from the beginning"
             )
 
-    def _act_on_node_toggle(self) -> None:
-        """What an operator asks of this member alone: both are of standbys' snapshots, of which there are none."""
+    def _begins_what_is_asked_of_this_member(self) -> bool:
+        """An operator asks for it through the member's own counter. There are no standbys whose snapshots to copy."""
         counter = self._context.counters.node_toggle
-        if counter.value not in (Toggle.INACTIVE, Toggle.NEUTRAL):
-            counter.value = Toggle.NEUTRAL
+        asked = counter.value
+        if asked in (NodeToggle.INACTIVE, NodeToggle.NEUTRAL):
+            return False
+        counter.value = NodeToggle.NEUTRAL
+        if asked != NodeToggle.VALIDATE_RECORDING_LOG:
+            return False
+        self._course.begin(self._snapshotting.validated())
+        return True
 
     def _appended(self, writer: LogWriter, action: ClusterAction, state: ModuleState) -> int | None:
         """Append an action, and go to the state that comes of it; the position after it, or ``None`` without room."""

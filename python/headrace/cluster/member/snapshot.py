@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from headrace.cluster.errors import ClusterError
-from headrace.cluster.ground.snapshots import SnapshotPoint, check_place
+from headrace.cluster.errors import ClusterError, ClusterTerminalError
+from headrace.cluster.ground.snapshots import SnapshotPoint, as_before, check_place
 from headrace.cluster.member.pending_messages import PendingMessages, service_id_of
 from headrace.cluster.member.sessions import Sessions
 from headrace.cluster.member.timers import Timers
@@ -126,12 +126,21 @@ def check_marker(marker: SnapshotMarker, point: SnapshotPoint, type_id: int, who
     """Look whether a snapshot is the one that is to be loaded, and can be.
 
     Raises:
+        ClusterTerminalError: It was taken with other settings, with which the log was written as well.
         ClusterError: It is not.
     """
     if marker.type_id != type_id:
         raise ClusterError(f"the snapshot {whose} has type_id={marker.type_id}, where {type_id} is expected")
     check_place(marker, point.log_position, point.leadership_term_id)
     if marker.app_version >> 16 != point.app_version >> 16:
-        raise ClusterError(f"incompatible version: {point.app_version} snapshot={marker.app_version}")
+        raise ClusterTerminalError(
+            f"incompatible version: {point.app_version} snapshot={marker.app_version}: the snapshot {whose} was taken "
+            f"with another major app_version, at log_position={point.log_position}; "
+            f"{as_before(app_version=marker.app_version)}"
+        )
     if marker.time_unit is not point.time_unit:
-        raise ClusterError(f"incompatible time unit: {point.time_unit.name} snapshot={marker.time_unit.name}")
+        raise ClusterTerminalError(
+            f"incompatible time unit: {point.time_unit.name} snapshot={marker.time_unit.name}: the snapshot {whose} "
+            f"was taken with another clock setting, at log_position={point.log_position}; "
+            f"{as_before(clock=marker.time_unit)}"
+        )

@@ -161,6 +161,26 @@ class Snapshotting:
             )
         log.force()
 
+    def validated(self) -> Course[None]:
+        """Invalidates the snapshots of which the archive has no recording, so that no start begins with one."""
+        context = self._context
+        log = context.recording_log
+        for entry in [entry for entry in log if entry.is_snapshot]:
+            try:
+                recording = yield from context.archive.asked(requests.find_recording(entry.recording_id))
+            except ArchiveError as failure:
+                context.log.error(f"the recording log is not validated: {failure}", failure)
+                return
+            if recording is None:
+                log.invalidate(entry)
+                log.force()
+                context.log.warning(
+                    "a snapshot was invalidated, of which the archive has no recording",
+                    f"log_position={entry.log_position} service_id={entry.service_id} "
+                    f"recording_id={entry.recording_id}",
+                )
+        yield from find_plan(context)
+
     def loaded(self, entry: Entry) -> Course[None]:
         """Goes on once the module's part of a snapshot is loaded.
 
@@ -170,7 +190,7 @@ class Snapshotting:
         try:
             yield from self._loaded(entry)
         except ClusterTerminalError:
-            # The archive is gone, which says nothing of the snapshot.
+            # The archive is gone, or the settings are others: another snapshot does not help.
             raise
         except (ClusterError, ArchiveError) as wrong:
             raise ClusterError(

@@ -56,6 +56,15 @@ class Toggle(NamedNumber):
     STANDBY_SNAPSHOT = 7
 
 
+class NodeToggle(NamedNumber):
+    """What an operator asks of one member through its own control counter. Cluster specification 8.1."""
+
+    INACTIVE = 0
+    NEUTRAL = 1
+    REPLICATE_STANDBY_SNAPSHOT = 2
+    VALIDATE_RECORDING_LOG = 3
+
+
 _M = ModuleState
 MODULE: StateTable[ModuleState] = StateTable(
     "Consensus module",
