@@ -186,7 +186,9 @@ class DeclaredConfig:
                 rule = cls._no_setting() + did_you_mean(name, [*known, *cls._not_built])
                 raise ConfigError(f"{name}={value}: {rule}", name, value, rule)
             item = known[name]
-            values[item.name] = _parsed(item.metadata["kind"], name, value)
+            parsed = _parsed(item.metadata["kind"], name, value)
+            # Nothing given is what some settings have by default.
+            values[item.name] = "" if parsed is None and item.default == "" else parsed
         return values
 
 

@@ -181,6 +181,8 @@ def test_a_service_that_fails_ends_the_process_and_is_noted(place: Place) -> Non
         assert process.stderr is not None
         assert "no table of prices" in process.stderr.read()
     assert place.counters() == {}
+    (noted,) = [text for text in place.errors() if "no table of prices" in text]
+    assert noted.startswith("failed to start clustered service(s), or one has failed: service_id=0: ")
 
 
 def test_a_lost_archive_ends_the_process_and_is_noted(place: Place, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from headrace.cluster.member.counters import ModuleCounters
 from headrace.cluster.member.leadership import Leadership
 from headrace.cluster.member.sessions import SessionState
 from headrace.cluster.member.snapshot import snapshot_messages
-from headrace.cluster.member.states import ModuleState, NodeToggle, Toggle
+from headrace.cluster.member.states import ModuleState, Toggle
 from headrace.cluster.protocol.codes import AdminRequestType, AdminResponseCode, ClusterAction, EventCode
 from headrace.cluster.protocol.control import ServiceAck
 from headrace.cluster.protocol.header import pack_header
@@ -287,41 +287,6 @@ def test_clients_above_the_limit_are_refused(world: World) -> None:
     refused = second.connect()
     assert (refused.code, refused.detail) == (EventCode.ERROR, "concurrent session limit")
     assert refused.cluster_session_id == 2
-
-
-def test_clients_that_were_refused_and_cannot_be_told_take_no_place_from_others(world: World) -> None:
-    member = made_member(world, max_sessions=2)
-    silent = Script(member, world.add_node("silent"))
-    for number in range(3):
-        nowhere = f"aeron:udp?endpoint=leader:{9300 + number}"
-        silent.send(silent.request(version=1 << 16, response_channel=nowhere))
-    member.until(lambda: len(member.module._connecting._pending) == 3, "the requests")
-    opened = Script(member, world.add_node("client")).connect()
-    assert opened.code is EventCode.OK
-
-
-def test_a_recording_log_is_validated_against_the_archive(member: Member, script: Script) -> None:
-    script.connect()
-    log = member.context.recording_log
-    for count in (1, 2):
-        member.module.request(Toggle.SNAPSHOT)
-        member.until(lambda count=count: member.module.snapshot_count == count, "a snapshot")  # type: ignore[misc]
-    older, newer = (entry for entry in log if entry.is_snapshot)
-    purged = member.context.archive.ask(requests.purge_recording(newer.recording_id))
-    member.until(lambda: purged.is_done, "the recording gone")
-    member.context.archive.answer(purged)
-    toggle = member.context.counters.node_toggle
-    toggle.value = NodeToggle.VALIDATE_RECORDING_LOG
-    position = older.log_position
-    member.until(lambda: member.context.plan.snapshots[0].log_position == position, "the validation")
-    assert [entry for entry in log if entry.is_snapshot] == [older]
-    assert toggle.value == NodeToggle.NEUTRAL
-    before = member.module.commit_position
-    script.message(b"goes on")
-    member.until(lambda: member.module.commit_position > before, "the message in the log")
-    toggle.value = NodeToggle.REPLICATE_STANDBY_SNAPSHOT
-    member.until(lambda: toggle.value == NodeToggle.NEUTRAL, "the toggle back")
-    member.restart(keeps_writes=True)
 
 
 def test_a_client_of_another_version_is_refused(member: Member, script: Script) -> None:

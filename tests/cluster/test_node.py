@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import threading
@@ -210,6 +211,18 @@ def test_an_archive_that_has_the_directory_is_named(tmp_path: Path) -> None:
         ),
     ):
         ClusterNode(Total(), directory=tmp_path, driver=driver)
+
+
+def test_a_log_whose_archive_was_deleted_is_named_with_what_to_do(tmp_path: Path) -> None:
+    with ClusterNode(Total(), directory=tmp_path) as node:
+        assert sums(node, 1) == [1]
+    shutil.rmtree(tmp_path / "archive")
+    with ClusterNode(Total(), directory=tmp_path) as node, pytest.raises(ClusterError) as told:
+        node.wait_until_leader(TIMEOUT_S)
+    assert "recording.log: the archive has no recording 0, which holds the log up to term 0" in str(
+        told.value
+    )
+    assert "Restore the archive's directory" in str(told.value)
 
 
 def test_another_process_finds_a_node_by_its_directory(tmp_path: Path) -> None:

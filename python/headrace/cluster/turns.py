@@ -51,7 +51,7 @@ class NodeTurns:
             work_count += self._archive.do_work()
         work_count += self._module.commit()
         for container in self._containers:
-            work_count += container.do_work()
+            work_count += self._served(container, container.do_work)
         self._is_settled = False
         for _ in range(_PASSES_A_TURN):
             if not (moved := self._move_messages()):
@@ -68,9 +68,16 @@ class NodeTurns:
             work_count += self._archive.record()
         work_count += self._module.commit()
         for container in self._containers:
-            work_count += container.deliver()
+            work_count += self._served(container, container.deliver)
         self._is_settled = work_count == 0 and self._module.has_committed_all
         return work_count
+
+    def _served(self, container: ServiceContainer, step: Callable[[], int]) -> int:
+        try:
+            return step()
+        except BaseException as failure:
+            self._module.note_failed_service(container.config.service_id, failure)
+            raise
 
     def run(self, is_stopped: Callable[[], bool]) -> None:
         """Turns until stopped, or until the cluster has terminated. Pauses as the module's idle strategy says.

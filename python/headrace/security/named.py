@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace._checks import excerpt
 from headrace._exceptions import ConfigError
-from headrace.security.authentication import Authenticator
+from headrace.security.authentication import Accepted, Authenticator, Verdict
 from headrace.security.authorisation import AllowAll, AuthorisationService, DenyAll
 from headrace.security.users import UsersAuthenticator, UsersFileError
 from headrace.security.verdicts import described
@@ -22,14 +22,25 @@ __all__ = [
 ]
 
 USERS_FILE = "users-file:"
+# The default of Aeron's programs, by its name there.
+_ACCEPT_ALL = "io.aeron.security.DefaultAuthenticatorSupplier"
 _SERVICES: dict[str, type[AuthorisationService]] = {"ALLOW_ALL": AllowAll, "DENY_ALL": DenyAll}
 _CLASS_NAME = re.compile(r"\w+(?:\.\w+)*:\w+(?:\.\w+)*", re.ASCII)
+
+
+class _AcceptAll:
+    """Accepts every client, whose name is then empty."""
+
+    def on_connect(self, credentials: bytes) -> Verdict:
+        """See :class:`Authenticator`."""
+        return Accepted()
 
 
 def is_authenticator(value: object) -> bool:
     """Whether a setting may name an authenticator, or is one."""
     if isinstance(value, str):
-        return bool((value.removeprefix(USERS_FILE) != value and value != USERS_FILE) or _is_class(value))
+        names_users = value.startswith(USERS_FILE) and value != USERS_FILE
+        return names_users or value == _ACCEPT_ALL or _is_class(value)
     return callable(getattr(value, "on_connect", None))
 
 
@@ -52,6 +63,8 @@ def authenticator_named(setting: str, value: str | Authenticator) -> Authenticat
     """
     if not isinstance(value, str):
         return value
+    if value == _ACCEPT_ALL:
+        return _AcceptAll()
     if value.startswith(USERS_FILE):
         try:
             return UsersAuthenticator(value.removeprefix(USERS_FILE))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from headrace.cluster.log.entries import Entry
     from headrace.cluster.log.recording_log import RecordingLog
 
-__all__ = ["RecoveryPlan", "ReplayedLog", "recovery_plan"]
+__all__ = ["RecoveryPlan", "ReplayedLog", "log_is_gone", "recovery_plan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,17 @@ class RecoveryPlan:
     log: ReplayedLog | None
 
 
+def log_is_gone(log: RecordingLog) -> ClusterFileError:
+    """The error for an archive that does not have the log."""
+    term = log.last_term
+    assert term is not None, "it names a recording"
+    return ClusterFileError(
+        f"{log.path}: the archive has no recording {term.recording_id}, which holds the log up to term "
+        f"{term.leadership_term_id}: its directory was deleted, or is another cluster's. Restore the archive's "
+        "directory from a copy, or name the right one"
+    )
+
+
 def recovery_plan(
     log: RecordingLog, service_count: int, find_recording: Callable[[int], RecordingDescriptor | None]
 ) -> RecoveryPlan:
@@ -91,10 +102,7 @@ def recovery_plan(
         return RecoveryPlan(last_id, base, snapshot_position, snapshot_position, snapshots, None)
     recording = find_recording(term.recording_id)
     if recording is None:
-        raise ClusterFileError(
-            f"{log.path}: the archive has no recording {term.recording_id}, which holds the log up to term "
-            f"{term.leadership_term_id}"
-        )
+        raise log_is_gone(log)
     replayed = ReplayedLog(
         recording_id=term.recording_id,
         leadership_term_id=term.leadership_term_id,

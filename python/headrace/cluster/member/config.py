@@ -37,6 +37,10 @@ _NOT_BUILT: Mapping[str, tuple[str, tuple[str, ...]]] = {
     ),
     "aeron.cluster.consensus.module.extension": ("extensions of the module are not built", ("",)),
     "aeron.cluster.accept.standby.snapshots": (_ONE_MEMBER, ("false",)),
+    "aeron.cluster.file.sync.level": (
+        "has no effect in Aeron's consensus module either: set aeron.archive.file.sync.level, which both read",
+        ("0",),
+    ),
 }
 
 
