@@ -11,7 +11,7 @@ from headrace._exceptions import HeadraceError
 from headrace._logging import CLUSTER
 from headrace._results import OfferResult
 from headrace.channel import ChannelUri
-from headrace.client import __version__
+from headrace.client import __commit__, __version__
 from headrace.cluster.client.endpoints import EndpointsError, parse_endpoints
 from headrace.cluster.client.ingress import Ingress
 from headrace.cluster.client.states import ConnectState
@@ -302,7 +302,7 @@ class Connecting:
                 version=PROTOCOL_VERSION,
                 response_channel=channel,
                 encoded_credentials=_supplied(supplier_of(config.credentials).encoded_credentials),
-                client_info=f"name={config.client_name} version={__version__}",
+                client_info=f"name={config.client_name} version={__version__} commit={__commit__}",
             )
         )
 

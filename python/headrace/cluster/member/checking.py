@@ -38,6 +38,10 @@ class Checking:
             session.requested = context.client.request_publication(
                 session.response_channel, session.response_stream_id
             )
+            session.is_inherited = True
+            session.requested_counter = context.counters.of_session(
+                session.session_id, session.response_channel
+            )
             session.activity_ns = context.now_ns
             session.is_new_leader_event_pending = True
 
@@ -77,11 +81,7 @@ class Checking:
                 session.requested = None
             if session.publication is not None:
                 session.requested = None
-        if session.requested_counter is not None:
-            session.counter = session.requested_counter.poll()
-            if session.counter is not None:
-                session.requested_counter = None
-                session.counter.value = session.session_id
+        session.take_counter()
 
     def _closed(self, session: Session, writer: LogWriter) -> int:
         context, reason = self._context, session.close_reason

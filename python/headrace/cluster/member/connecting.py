@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headrace._exceptions import ConfigError, RegistrationError
-from headrace._labels import printable
-from headrace.cluster.ground.counters import ClusterCounter, session_key
 from headrace.cluster.member.egress import PROTOCOL_VERSION, egress_channel
 from headrace.cluster.member.sessions import Session, SessionState
 from headrace.cluster.protocol.codes import EventCode
@@ -25,7 +23,6 @@ __all__ = ["Connecting"]
 
 _REJECTED = "session failed authentication"
 _PRINCIPAL_MAX = 4096
-_LABEL_MAX = 380
 # Requests of which each has a publication until it is answered: a stranger must not fill the driver with them.
 _WAITING_MAX = 64
 
@@ -78,10 +75,10 @@ class Connecting:
         else:
             session.ingress_image_id = None if image is None else image.correlation_id
             session.verdict = self._verdicts.on_connect(request.encoded_credentials)
-            session.requested_counter = context.client.request_counter(
-                ClusterCounter.SESSION,
-                session_key(config.cluster_id, session.session_id),
-                _label(request.client_info, image, config.cluster_id, header.session_id),
+            source = "" if image is None else image.source_identity
+            origin = f"sourceIdentity={source} sessionId={header.session_id}"
+            session.requested_counter = context.counters.of_session(
+                session.session_id, request.client_info, origin
             )
         self._pending.append(session)
 
@@ -173,11 +170,7 @@ class Connecting:
             return False
         session.activity_ns = context.now_ns
         context.applied.sessions.opened(session, position)
-        if session.requested_counter is not None:
-            session.counter = session.requested_counter.poll()
-            if session.counter is not None:
-                session.requested_counter = None
-                session.counter.value = session.session_id
+        session.take_counter()
         session.is_open_event_pending = True
         return True
 
@@ -192,12 +185,3 @@ class Connecting:
             self._egress.event(session, leadership_term_id, EventCode.CLOSED, detail)
             self._drop(session)
         self._pending.clear()
-
-
-def _label(client_info: str, image: Image | None, cluster_id: int, ingress_session_id: int) -> str:
-    """What the counter of a session says. What a client chose is shortened until it fits."""
-    source = "" if image is None else image.source_identity
-    start = "cluster-session: "
-    end = f"sourceIdentity={source} sessionId={ingress_session_id} - clusterId={cluster_id}"
-    info = f"{client_info[: _LABEL_MAX - len(start) - len(end) - 1]} " if client_info else ""
-    return printable(f"{start}{info}{end}")

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headrace._labels import printable
 from headrace.channel import format_duration
 from headrace.cluster.ground import counters
-from headrace.cluster.ground.counters import ClusterCounter
+from headrace.cluster.ground.counters import ClusterCounter, session_key
 from headrace.cluster.member.states import ElectionState, ModuleState, NodeToggle, Toggle
 from headrace.cluster.protocol.codes import Role
 from headrace.positions import NULL_VALUE
 
 if TYPE_CHECKING:
-    from headrace.client import Client, Counter
+    from headrace.client import Client, Counter, Pending
     from headrace.cluster.member.config import ConsensusModuleConfig
 
 __all__ = ["ModuleCounters"]
+
+_SESSION_LABEL = "cluster-session: "
+_LABEL_MAX = 380
 
 
 class ModuleCounters:
@@ -61,6 +65,15 @@ class ModuleCounters:
         made = counters.add(self._client, counter, name, self._cluster_id, suffix=suffix, value=value)
         self._added.append(made)
         return made
+
+    def of_session(self, session_id: int, info: str, origin: str = "") -> Pending[Counter]:
+        """Ask for the counter that shows a session. What a client chose of its label is shortened until it fits."""
+        end = f"{origin} - clusterId={self._cluster_id}"
+        room = _LABEL_MAX - len(_SESSION_LABEL) - len(end) - 1
+        words = [word for word in (info[:room], origin) if word]
+        label = f"{_SESSION_LABEL}{' '.join(words)} - clusterId={self._cluster_id}"
+        key = session_key(self._cluster_id, session_id)
+        return self._client.request_counter(ClusterCounter.SESSION, key, printable(label))
 
     def add_recovery(
         self, leadership_term_id: int, log_position: int, timestamp: int, recording_ids: tuple[int, ...]

@@ -69,11 +69,25 @@ class Session:
     is_new_leader_event_pending: bool = False
     counter: Counter | None = None
     requested_counter: Pending[Counter] | None = None
+    is_inherited: bool = False
 
     @property
     def is_open(self) -> bool:
         """Whether its messages enter the log."""
         return self.state is SessionState.OPEN
+
+    def take_counter(self) -> None:
+        """Take the counter that shows the session to operators, once the driver has made it. Specification 9."""
+        if self.requested_counter is None:
+            return
+        self.counter = self.requested_counter.poll()
+        if self.counter is None:
+            return
+        self.requested_counter = None
+        # Of a session of the leader before, nothing more than its label is shown.
+        if not self.is_inherited and self.publication is not None:
+            self.counter.value = self.session_id
+            self.counter.set_reference_id(self.publication.registration_id)
 
     def disconnect(self) -> None:
         """Give up what it has at the driver."""
