@@ -56,6 +56,17 @@ class Broken(Sum):
         raise ValueError("no table of prices")
 
 
+class Stuck(Sum):
+    """Does not return from one message."""
+
+    def on_session_message(
+        self, session: ClientSession | None, timestamp: int, message: bytes, position: int
+    ) -> None:
+        super().on_session_message(session, timestamp, message, position)
+        if message == b"13":
+            threading.Event().wait()
+
+
 class Stranger:
     """No service."""
 
@@ -173,6 +184,22 @@ def test_a_member_runs_until_it_is_told_to_stop_and_frees_its_counters(place: Pl
         assert place.counters() == {}
     assert ClusterDirectory(place.cluster).mark().activity_timestamp == -1
     assert [text for text in place.errors() if not text.startswith("WARN")] == []
+
+
+@pytest.mark.slow
+def test_a_handler_that_does_not_return_does_not_keep_the_process_from_ending(place: Place) -> None:
+    with running(place.command(service="Stuck")) as process:
+        assert place.sums(1, 13) == [1, 14]
+        process.terminate()
+        assert process.wait(TIMEOUT_S) == 143
+        assert process.stderr is not None
+        told = process.stderr.read()
+    assert "told to end, and on_session_message at " in told
+    assert "test_cluster_node.py:" in told
+    await_true(lambda: place.counters() == {})
+    # What was acknowledged is there.
+    with running(place.command()):
+        assert place.sums(1) == [15]
 
 
 def test_a_service_that_fails_ends_the_process_and_is_noted(place: Place) -> None:

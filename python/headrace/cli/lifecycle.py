@@ -9,6 +9,7 @@
 | 4 | with `--exit-code`: something was found |
 | 255 | a command of `headrace cluster` that Aeron's ClusterTool has too failed, for whatever reason |
 | 130 | stopped with Ctrl-C before it was done, for a command that ends by itself |
+| 143 | stopped with Ctrl-C or SIGTERM, and a handler of the user did not return in time: ended as by `kill -9` |
 """
 
 from __future__ import annotations
@@ -18,11 +19,15 @@ import os
 import select
 import signal
 import sys
+import threading
+import traceback
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 
 import click
 
+import headrace
 from headrace._exceptions import DriverTimeoutError, HeadraceError
 from headrace.cli.controls import shown
 from headrace.tools import DriverFileMissingError, DriverGoneError, DriverNotReadyError
@@ -33,6 +38,9 @@ NO_DRIVER = 3
 FOUND = 4
 TOOL_FAILED = 255
 INTERRUPTED = 130
+KILLED = 143
+# A supervisor waits for ten seconds, as the specification of the cluster has it.
+_END_WITHIN_S = 8.0
 
 
 def run_to_exit(app: click.Command, arguments: list[str]) -> int:
@@ -104,6 +112,44 @@ def until_stopped() -> Iterator[Stop]:
             signal.signal(number, handler)
         os.close(stop._wake_read)
         os.close(stop._wake_write)
+
+
+@contextlib.contextmanager
+def ends_in_time(stop: Stop) -> Iterator[None]:
+    """For a body that runs handlers of the user: ends the process if it does not end 8 s after it was told to.
+
+    That is as safe as any other end of the process, such as by ``kill -9``. What the main thread does is printed.
+    """
+    main = threading.get_ident()
+    has_ended = threading.Event()
+
+    def watch() -> None:
+        stop.wait(None)
+        if has_ended.wait(_END_WITHIN_S):
+            return
+        frames = traceback.extract_stack(sys._current_frames()[main])
+        own = max((index for index, one in enumerate(frames) if _is_of_package(one.filename)), default=-1)
+        # What the package called last.
+        place = frames[min(own + 1, len(frames) - 1)]
+        text = (
+            f"told to end, and {place.name} at {place.filename}:{place.lineno} has not returned for "
+            f"{_END_WITHIN_S:g} s: ended without it, as by kill -9"
+        )
+        fail(text, KILLED)
+        os._exit(KILLED)
+
+    watcher = threading.Thread(target=watch, name="headrace-end", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        has_ended.set()
+        os.write(stop._wake_write, b"\0")
+        watcher.join()
+
+
+def _is_of_package(path: str) -> bool:
+    return Path(path).is_relative_to(Path(headrace.__file__).parent)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

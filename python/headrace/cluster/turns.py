@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headrace._exceptions import HeadraceError
 from headrace.client import IdleStrategy
+from headrace.cluster.errors import ClusterError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,6 +21,8 @@ __all__ = ["NodeTurns"]
 # Of the way of messages after a whole turn.
 _PASSES_A_TURN = 8
 _WHOLE_TURN_INTERVAL_NS = 1_000_000
+# What a client says that was not stepped for too long.
+_HELD_UP = "service interval exceeded"
 
 
 class NodeTurns:
@@ -85,6 +89,15 @@ class NodeTurns:
         Raises:
             HeadraceError: A part cannot go on.
         """
+        try:
+            self._run(is_stopped)
+        except HeadraceError as failure:
+            slowest = max((one.slowest_handler for one in self._containers), key=len, default="")
+            if slowest and _HELD_UP in str(failure):
+                raise ClusterError(f"{failure}: {slowest}") from failure
+            raise
+
+    def _run(self, is_stopped: Callable[[], bool]) -> None:
         module = self._module
         awaited: tuple[Subscription, ...] = ()
         idle = IdleStrategy(module.config.idle_strategy)

@@ -14,7 +14,7 @@ from headrace.cli import options
 from headrace.cli.archive import is_control_given
 from headrace.cli.controls import ShownFormatter
 from headrace.cli.driver import PropertyType, allow_unknown_option
-from headrace.cli.lifecycle import Stop, until_stopped
+from headrace.cli.lifecycle import Stop, ends_in_time, until_stopped
 from headrace.cli.properties import named_by_property
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def node_command(
     log.setFormatter(ShownFormatter("%(name)s: %(message)s"))
     logging.basicConfig(handlers=[log])
     made = [_service(name) for name in services]
-    with until_stopped() as stop, contextlib.ExitStack() as held:
+    with until_stopped() as stop, ends_in_time(stop), contextlib.ExitStack() as held:
         kinds = {
             _MODULE: True,
             _CONTAINER: bool(services),

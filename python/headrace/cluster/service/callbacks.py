@@ -1,10 +1,12 @@
-"""Calls the handlers of a service. What one raises is told and goes no further."""
+"""Calls the handlers of a service. What one raises is told and goes no further; so is one that holds the member up."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from headrace.clock import Clock
     from headrace.cluster.ground.log import AgentLog
     from headrace.cluster.service.clustered_service import ClusteredService
     from headrace.cluster.service.state import ServiceState
@@ -12,6 +14,10 @@ if TYPE_CHECKING:
 __all__ = ["Callbacks"]
 
 _TEXTS_MAX = 1000
+_ADVICE = (
+    "the member takes no messages until a handler returns, and ends when one holds it up for longer than its driver "
+    "waits for a client; let a thread do what takes long, and have its result sent to the cluster as a message"
+)
 
 
 class Callbacks:
@@ -21,24 +27,63 @@ class Callbacks:
         service: Whose.
         service_id: Its number.
         state: Where in the log it is.
-        log: Told of what handlers raise.
+        log: Told of what handlers raise, and of those that take long.
+        clock: Tells how long they take.
+        threshold_ns: What is long.
     """
 
     def __init__(
-        self, service: ClusteredService, service_id: int, state: ServiceState, log: AgentLog
+        self,
+        service: ClusteredService,
+        service_id: int,
+        state: ServiceState,
+        log: AgentLog,
+        clock: Clock,
+        threshold_ns: int,
     ) -> None:
         self._service = service
         self._service_id = service_id
         self._state = state
         self._log = log
+        self._clock = clock
+        self._threshold_ns = threshold_ns
         self._first_positions: dict[str, int] = {}
+        self._slow_count = 0
+        self.slowest = ""
+        """What is to be told of the handler that took longest, of those that took too long."""
+        self._slowest_ns = 0
 
     def call(self, name: str, *arguments: object) -> None:
         """Call a handler for an entry of the log."""
+        begin_ns = self._clock.monotonic_ns()
         try:
             getattr(self._service, name)(*arguments)
         except Exception as failure:
             self.report(name, failure)
+        finally:
+            self._look_at(name, self._clock.monotonic_ns() - begin_ns)
+
+    def watched(self, name: str, deliver: Callable[[], int]) -> int:
+        """Have messages delivered to a handler; if that takes too long, and no other call did, it was the handler."""
+        begin_ns, slow_count = self._clock.monotonic_ns(), self._slow_count
+        try:
+            return deliver()
+        finally:
+            if self._slow_count == slow_count:
+                self._look_at(name, self._clock.monotonic_ns() - begin_ns)
+
+    def _look_at(self, name: str, duration_ns: int) -> None:
+        """Warn of a handler that takes too long: the member takes no messages meanwhile."""
+        if duration_ns <= self._threshold_ns:
+            return
+        self._slow_count += 1
+        position = self._state.position
+        text = f"{name} of service_id={self._service_id} takes too long"
+        first = self._first_positions.setdefault(text, position)
+        took = f"log_position={position}, after {duration_ns / 1e9:.3f} s"
+        self._log.warning(f"{text}, first at log_position={first}: {_ADVICE}", took)
+        if duration_ns > self._slowest_ns:
+            self._slowest_ns, self.slowest = duration_ns, f"{text}: {took}; {_ADVICE}"
 
     def call_silent(self, name: str, *arguments: object) -> None:
         """Call a handler that may not send or schedule."""

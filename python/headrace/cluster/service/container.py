@@ -164,7 +164,9 @@ class ServiceContainer(Agent):
         self._state = ServiceState()
         self._sessions: dict[int, ClientSession] = {}
         self._cluster = Cluster(config, client, self._control, self._state, self._sessions)
-        self._callbacks = Callbacks(self._service, config.service_id, self._state, self._log)
+        self._callbacks = Callbacks(
+            self._service, config.service_id, self._state, self._log, self._clock, config.cycle_threshold_ns
+        )
         handler = Entries(
             self._service,
             config,
@@ -273,6 +275,11 @@ class ServiceContainer(Agent):
                 # Of a module that cannot go on. What is under way may wait for it, so it is given up.
                 self._end(request)
         return 1
+
+    @property
+    def slowest_handler(self) -> str:
+        """Which handler took longest, of those that took longer than the threshold, where and how long; else empty."""
+        return self._callbacks.slowest
 
     @property
     def _position(self) -> int:

@@ -53,6 +53,8 @@ class Reading:
         self._sessions = sessions
         self._callbacks = callbacks
         self._handler = handler
+        takes_batches = hasattr(service, "on_session_messages")
+        self._handler_name = "on_session_messages" if takes_batches else "on_session_message"
         self.log: JoinedLog | None = None
         """The log, while there is one."""
 
@@ -101,15 +103,15 @@ class Reading:
         log = self.log
         if log is None:
             return 0
+        limit = self._config.log_fragment_limit
         try:
-            count = log.poll(commit_position, self._config.log_fragment_limit)
+            count = self._callbacks.watched(self._handler_name, lambda: log.poll(commit_position, limit))
         except ContainerError:
             raise
         except Exception as failure:
             if self._client.is_closed:
                 raise
-            takes_batches = hasattr(self._service, "on_session_messages")
-            self._callbacks.report("on_session_messages" if takes_batches else "on_session_message", failure)
+            self._callbacks.report(self._handler_name, failure)
             return 1
         if count == 0 and log.is_done:
             self._leave(log)
