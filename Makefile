@@ -136,17 +136,17 @@ sanitize: ## Run the Rust tests under AddressSanitizer, shared memory also under
 .PHONY: soak
 soak: build ## Run the tests of chance ROUNDS=20 times as long: kills and power cuts of the archive
 	HEADRACE_ROUNDS=$(ROUNDS) HEADRACE_SEED=$${HEADRACE_SEED:-$$RANDOM} \
-	  $(BIN)/python -m pytest --timeout 0 $(PYTEST_ARGS) tests/archive -k "killed or power_cut"
+	  $(BIN)/python -m pytest --timeout 0 -o faulthandler_timeout=0 $(PYTEST_ARGS) tests/archive -k "killed or power_cut"
 
 .PHONY: soak-follow
 soak-follow: build ## Follow a recording through FAULTS=300 random faults
 	HEADRACE_FAULTS=$(FAULTS) HEADRACE_SEED=$${HEADRACE_SEED:-$$RANDOM} \
-	  $(BIN)/python -m pytest --timeout 0 $(PYTEST_ARGS) tests/archive/test_follow.py -k random_faults
+	  $(BIN)/python -m pytest --timeout 0 -o faulthandler_timeout=0 $(PYTEST_ARGS) tests/archive/test_follow.py -k random_faults
 
 .PHONY: soak-cluster
 soak-cluster: build ## Kill members of a cluster 5 x ROUNDS=20 times under load
 	HEADRACE_ROUNDS=$(ROUNDS) HEADRACE_SEED=$${HEADRACE_SEED:-$$RANDOM} \
-	  $(BIN)/python -m pytest --timeout 0 $(PYTEST_ARGS) tests/cluster/test_kill_loops.py
+	  $(BIN)/python -m pytest --timeout 0 -o faulthandler_timeout=0 $(PYTEST_ARGS) tests/cluster/test_kill_loops.py
 
 # Miri knows no mapped files, and reads of recordings take it minutes: those tests are left out.
 MIRI_CANNOT := doorbell liveness cnc loss_report log::buffers exclusive::recorded
@@ -162,7 +162,7 @@ SECONDS ?= 60
 simulate: build ## Run new seeds of the simulated world, of archives, receiving programs and clusters in it, for SECONDS=60 each; a failure names its seed
 	SIMULATE_SECONDS=$(SECONDS) cargo test --quiet --release -p headrace-sim --test chaos streams -- --nocapture
 	SIMULATE_SECONDS=$(SECONDS) cargo test --quiet --release -p headrace-sim --test crowds destinations -- --nocapture
-	SIMULATE_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -s tests/sim/test_archive_chaos.py tests/sim/test_receiving_chaos.py \
+	SIMULATE_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -s --timeout 0 -o faulthandler_timeout=0 tests/sim/test_archive_chaos.py tests/sim/test_receiving_chaos.py \
 		tests/sim/test_cluster_world.py -k new_seeds
 
 .PHONY: fuzz

@@ -22,8 +22,8 @@ _HEAD = """# States
 Made by `scripts/states.py`; do not edit.
 
 Each long-lived thing of a driver, an archive and a cluster is in one of these states, and goes from one to another only
-as the tables say. It begins in the first. `headrace events` shows each change, with the reason
-([how](../user/how-to/events.md)).
+as the tables say. It begins in the first. `headrace events` shows each change in a driver or an archive, with its
+reason ([how](../user/how-to/events.md)); `headrace cluster watch` shows the present state of a member.
 """
 
 

@@ -196,14 +196,16 @@ class DriverConfig(DriverValues):
     number for all. A thread of its own prints, in a driver embedded in a program too. Default: none."""
 
     event_log_disable: str | None = _setting(None, "text", "aeron.event.log.disable")
-    """What ``aeron.event.log`` asks for and is not to be printed, in the same words. Default: none."""
+    """Kinds of events that are not printed although ``aeron.event.log`` asks for them; written as for
+    ``aeron.event.log``. Default: none."""
 
     event_log_filename: str | None = _setting(None, "text", "aeron.event.log.filename")
-    """The file to which they are appended; unset: standard output. Default: none."""
+    """The file to which the driver appends the events of ``aeron.event.log``; unset: standard output.
+    Default: none."""
 
     event_log_file_max_length: int | None = _setting(None, "bytes", "aeron.event.log.file.max.length")
-    """The length at which that file becomes ``NAME.1``, in place of an older one, and a new one begins.
-    Default: ``9223372036854775807``."""
+    """When the file of ``aeron.event.log.filename`` reaches this length, the driver renames it to ``NAME.1``,
+    **replaces an older ``NAME.1``**, and begins a new file. Default: ``9223372036854775807``."""
 
     fallback_logger: str | None = _setting(None, "text", "aeron.fallback.logger")
     """Where an error goes that the error log has no room for: stderr, stdout or no_op. Only the first goes
@@ -385,7 +387,8 @@ class DriverConfig(DriverValues):
     debug_receive_control_loss_rate: str | None = _setting(
         None, "text", "aeron.debug.receive.control.loss.rate"
     )
-    """The same for what subscriptions send: status messages, NAKs and error frames. Default: none."""
+    """Part of the status messages, NAKs and error frames that subscriptions send, lost on purpose as with
+    ``aeron.debug.send.data.loss.rate``. Default: none."""
 
     debug_receive_control_loss_seed: int | None = _setting(
         None, "number", "aeron.debug.receive.control.loss.seed"
@@ -688,8 +691,8 @@ class DriverConfig(DriverValues):
     """Arguments of the idle strategy of the thread that creates and deletes logs. Default: none."""
 
     conductor_cpu_affinity: int | None = _setting(None, "number", "aeron.conductor.cpu.affinity")
-    """Processor of the conductor's thread, in mode SHARED of the one thread; -1 leaves it to the kernel.
-    Default: ``-1``."""
+    """The processor on which the conductor's thread runs; in mode SHARED, the one that all agents share. -1
+    leaves the choice to the kernel. Default: ``-1``."""
 
     sender_cpu_affinity: int | None = _setting(None, "number", "aeron.sender.cpu.affinity")
     """Processor of the sender's thread, in mode SHARED_NETWORK of the thread of sender and receiver; -1

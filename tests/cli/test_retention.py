@@ -21,7 +21,9 @@ def test_a_retention_is_set_shown_and_ended(archiving: headrace.ArchivingMediaDr
     """It asks before anything can be deleted."""
     where = ("-d", archiving.directory)
     unanswered = run("set-retention", 0, "--keep-for", "7d", *where, status=1)
-    question = "delete the segment files of recording 0 but what was written within 7d, from now on?"
+    question = (
+        "from now on, permanently delete every segment file of recording 0 except what was written within 7d?"
+    )
     assert question in unanswered.stdout
     assert "nothing was changed" in unanswered.stderr
     assert kept(archiving) == [(None, None), (None, None)]

@@ -132,6 +132,11 @@ class MediaDriver(Closing):
         return not self._finalizer.alive
 
     @property
+    def chosen_threading(self) -> str | None:
+        """Which threading mode the driver chose, and for which limit of processors; ``None`` where it had no choice."""
+        return self._driver.chosen_threading
+
+    @property
     def is_terminated(self) -> bool:
         """True when the driver should be closed: a client asked for it and may, or an agent failed."""
         return self._driver.is_terminated

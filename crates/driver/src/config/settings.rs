@@ -121,11 +121,11 @@ headrace_protocol::settings! {
     /// of Aeron's drivers stands for what it is about, and a number for all. A thread of its own prints, in a driver embedded in
     /// a program too.
     "aeron.event.log" => event_log: Option<String> = None, OptionalText;
-    /// What `aeron.event.log` asks for and is not to be printed, in the same words.
+    /// Kinds of events that are not printed although `aeron.event.log` asks for them; written as for `aeron.event.log`.
     "aeron.event.log.disable" => event_log_disable: Option<String> = None, OptionalText;
-    /// The file to which they are appended; unset: standard output.
+    /// The file to which the driver appends the events of `aeron.event.log`; unset: standard output.
     "aeron.event.log.filename" => event_log_filename: Option<String> = None, OptionalText;
-    /// The length at which that file becomes `NAME.1`, in place of an older one, and a new one begins.
+    /// When the file of `aeron.event.log.filename` reaches this length, the driver renames it to `NAME.1`, **replaces an older `NAME.1`**, and begins a new file.
     "aeron.event.log.file.max.length" => event_log_file_max_length: usize = ANY_SIZE.max, ANY_SIZE;
     /// Where an error goes that the error log has no room for: stderr, stdout or no_op. Only the first goes there; later ones
     /// are counted.
@@ -251,7 +251,7 @@ headrace_protocol::settings! {
     "aeron.debug.receive.data.loss.rate" => debug_receive_data_loss_rate: Option<String> = None, OptionalText;
     /// Which of them, as of data that is sent.
     "aeron.debug.receive.data.loss.seed" => debug_receive_data_loss_seed: i64 = -1, ANY_I64;
-    /// The same for what subscriptions send: status messages, NAKs and error frames.
+    /// Part of the status messages, NAKs and error frames that subscriptions send, lost on purpose as with `aeron.debug.send.data.loss.rate`.
     "aeron.debug.receive.control.loss.rate" => debug_receive_control_loss_rate: Option<String> = None, OptionalText;
     /// Which of them, as of data that is sent.
     "aeron.debug.receive.control.loss.seed" => debug_receive_control_loss_seed: i64 = -1, ANY_I64;
@@ -440,7 +440,7 @@ headrace_protocol::settings! {
     /// Arguments of the idle strategy of the thread that creates and deletes logs.
     "aeron.driver.native.resource.agent.idle.strategy.init.args" =>
         resource_agent_idle_strategy_init_args: Option<String> = None, OptionalText;
-    /// Processor of the conductor's thread, in mode SHARED of the one thread; -1 leaves it to the kernel.
+    /// The processor on which the conductor's thread runs; in mode SHARED, the one that all agents share. -1 leaves the choice to the kernel.
     "aeron.conductor.cpu.affinity" => conductor_cpu_affinity: i32 = -1, CPU;
     /// Processor of the sender's thread, in mode SHARED_NETWORK of the thread of sender and receiver; -1 leaves it to the
     /// kernel.

@@ -15,7 +15,7 @@ use crate::runner::Supervisor;
 use crate::states::states;
 
 states! {
-    /// The driver itself. What a killed driver left ends without a last state.
+    /// The driver itself. If the driver is killed, its event log ends without a last state.
     pub(crate) enum DriverState, "driver" {
         /// Its agents run.
         Running => [Failed, Closed];

@@ -35,7 +35,9 @@ SUBCOMMANDS = {
         _UPKEEP, "Print the length of the catalog's file, or make it longer.", "capacity_command"
     ),
     "migrate": LazyCommand(
-        _UPKEEP, "Say whether the files have the layout of today's archives.", "migrate_command"
+        _UPKEEP,
+        "Rewrite a directory of version 0.x to 2.x in the layout of today's archives.",
+        "migrate_command",
     ),
     "checksum": LazyCommand(_UPKEEP, "Write checksums into the catalog and the frames.", "checksum_command"),
     "mark-invalid": LazyCommand(

@@ -107,7 +107,7 @@ def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--credentials-file",
         envvar="HEADRACE_CREDENTIALS_FILE",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="File whose first line says who asks, as name:secret, for an archive that wants to know."
+        help="File whose first line is name:secret, for an archive that authenticates its clients."
         "  [default: $HEADRACE_CREDENTIALS_FILE]",
     )
     return options.directory_option(control(response(credentials(addressed))))

@@ -55,7 +55,7 @@ _PROGRESS_INTERVAL_S = 1.0
 @click.option(
     "--source-credentials-file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="As --credentials-file, for the other archive, to which the archive shows them.",
+    help="File whose first line is name:secret, the credentials for the source archive; this archive sends them there.",
 )
 @dry_run_option
 @options.json_option

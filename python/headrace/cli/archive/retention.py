@@ -46,9 +46,10 @@ def set_command(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Say what a recording keeps at least. From then on the archive deletes older segment files; it keeps no copy.
+    """Set how much of a recording the archive keeps. From then on the archive permanently deletes older segment files.
 
-    With both options a file goes when neither keeps it. The file with the newest data always stays.
+    With --keep-for and --keep-bytes together, the archive deletes a file only if neither option keeps it. It never
+    deletes the file with the newest data.
 
     \b
     Examples:
@@ -67,7 +68,7 @@ def set_command(
             click.echo(f"recording {recording_id} would keep {kept} instead of {instead}")
             return
         if retention is not None:
-            question = f"delete the segment files of recording {recording_id} but {kept}, from now on?"
+            question = f"from now on, permanently delete every segment file of recording {recording_id} except {kept}?"
             confirm(question, is_confirmed=yes)
         archive.set_retention(recording_id, retention)
     click.echo(f"recording {recording_id} keeps {kept}")
@@ -104,7 +105,7 @@ def _words(keep_for: str | None, keep_bytes: str | None) -> str:
 @archive_directory_option
 @options.json_option
 def holds_command(archive_directory: Path, as_json: bool) -> None:
-    """List what readers that come and go, such as queries of Spark, keep from the retention of recordings."""
+    """List the holds: the positions from which readers, such as Spark queries, make the archive keep segment files."""
     from headrace.archive.files import holds
 
     found = holds(archive_directory)

@@ -17,8 +17,9 @@ _FILE = click.argument("path", metavar="FILE", type=click.Path(dir_okay=False, p
 def users_group() -> None:
     """Add, list and remove users in a file of users.
 
-    An archive uses the file with -D aeron.archive.authenticator.supplier=users-file:FILE. Changes hold for the next
-    client that connects.
+    An archive uses the file with -D aeron.archive.authenticator.supplier=users-file:FILE. The archive
+    reads a changed file when the next client connects. It ends the sessions of a user that is
+    removed, or gets another secret, within two seconds.
     """
 
 
@@ -59,7 +60,11 @@ def list_command(path: Path) -> None:
 @_FILE
 @click.argument("name")
 def remove_command(path: Path, name: str) -> None:
-    """Remove user NAME from FILE. Sessions that the user has go on until they end."""
+    """Remove user NAME from FILE.
+
+    The archive ends the sessions and replays of the user within two seconds. Recordings and replications that the user
+    started go on.
+    """
     from headrace.security import UsersFile
 
     if not UsersFile(path).remove(name):

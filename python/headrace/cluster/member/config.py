@@ -98,7 +98,7 @@ class ConsensusModuleConfig(NodeConfig):
         "cluster.egress.channel",
         None,
         optional(channel("")),
-        "Parameters that replace those of the channels on which clients want their answers.",
+        "Channel parameters that the cluster puts in place of those in the clients' egress channels.",
     )
     log_channel: str = text(
         "cluster.log.channel", "aeron:udp?term-length=64m", channel(""), "Channel of the log."
@@ -116,7 +116,7 @@ class ConsensusModuleConfig(NodeConfig):
     consensus_control_enabled: bool = flag(
         "cluster.consensus.control.enable",
         True,
-        "Whether that is sent from the address of the consensus endpoint.",
+        "Whether the member sends on the consensus channel from the address of its consensus endpoint.",
     )
     replication_channel: str | None = text(
         "cluster.replication.channel",
@@ -242,7 +242,10 @@ class ConsensusModuleConfig(NodeConfig):
         "cluster.standby.snapshot.notification.processing.delay", 0, "Of standbys, which are not built."
     )
     replication_progress_timeout_ns: int = duration(
-        "cluster.replication.progress.timeout", 10 * NS_PER_S, "Of backups, which are not built.", least=1
+        "cluster.replication.progress.timeout",
+        10 * NS_PER_S,
+        "Without effect: for cluster backups, which are not built yet.",
+        least=1,
     )
     replication_progress_interval_ns: int = duration(
         "cluster.replication.progress.interval", NS_PER_S, "Of backups, which are not built.", least=1

@@ -95,7 +95,8 @@ ELECTION: StateTable[ElectionState] = StateTable(
     "How a member comes to lead. A cluster of one goes through these states; others come with several members.",
     {
         _E.INIT: "What came before is left behind; the member stands for the next term.",
-        _E.LEADER_LOG_REPLICATION: "The log goes on at what the member has appended, once a quorum has that.",
+        _E.LEADER_LOG_REPLICATION: "The member waits until a quorum has all log entries that it has appended; its log "
+        "continues there.",
         _E.LEADER_REPLAY: "The member's own log is replayed to the module and its services.",
         _E.LEADER_INIT: "The archive records the log, and services join it.",
         _E.LEADER_READY: "The term begins with its first entry in the log.",
