@@ -261,6 +261,28 @@ def test_answers_are_as_many_as_messages_and_a_follower_sends_none(rig: Rig, rol
     assert rig.errors == []
 
 
+def test_messages_come_as_a_record_batch_of_arrow(rig: Rig) -> None:
+    class Tables(Batching):
+        def on_session_messages(self, batch: MessageBatch) -> None:
+            table = batch.to_arrow()
+            assert table.schema.names == ["payload", "position", "session_id", "timestamp"]
+            assert table["position"].to_pylist() == batch.positions.tolist()
+            self.arrays += list(zip(*(table[name].to_pylist() for name in table.schema.names), strict=True))
+
+    service = Tables()
+    module, _ = rig.started(service)
+    module.term()
+    positions = [
+        module.message(SELF + number, b"x" * number, 10 + number, commit=False) for number in range(5)
+    ]
+    module.commit.value = module.log.position or 0
+    rig.until(lambda: len(service.arrays) == 5)
+    assert service.arrays == [
+        (b"x" * number, positions[number], SELF + number, 10 + number) for number in range(5)
+    ]
+    assert rig.errors == []
+
+
 def test_a_check_of_batches_is_refused() -> None:
     with pytest.raises(ClusterError, match="Batching has on_session_messages"):
         DeterminismCheck(Batching)

@@ -78,11 +78,31 @@ def test_their_tool_on_our_member(java: JavaPeer, tmp_path: Path) -> None:
         assert "type=SNAPSHOT" in tool(java, directory, "recording-log")
         assert "snapshots=[" in tool(java, directory, "recovery-plan", 1, aeron_dir=node.driver.directory)
         tool(java, directory, "errors")
+        assert "VALIDATE_RECORDING_LOG applied successfully" in tool(
+            java, directory, "validate-recording-log"
+        )
         assert "SHUTDOWN applied successfully" in tool(java, directory, "shutdown")
         await_true(lambda: node.module.has_terminated)
         assert node.failure is None
     assert tool(java, directory, "recording-log").count("type=SNAPSHOT") == 4
     assert "CONSENSUS_MODULE" in tool(java, directory, "describe")
+    assert "invalidate latest snapshot: true" in tool(java, directory, "invalidate-latest-snapshot")
+    assert valid_snapshots(directory) == 2
+    tool(java, directory, "sort-recording-log", status=FAILED)  # It is sorted.
+    # From the snapshot before, and the log after it.
+    with ClusterNode(Counter(), directory=tmp_path, ingress_endpoint=free_endpoint()) as node:
+        node.wait_until_leader(TIMEOUT_S)
+        assert "ABORT applied successfully" in tool(java, directory, "abort")
+        await_true(lambda: node.module.has_terminated)
+    tool(java, directory, "seed-recording-log-from-snapshot")
+    assert valid_snapshots(directory) > 0
+    with ClusterNode(Counter(), directory=tmp_path, ingress_endpoint=free_endpoint()) as node:
+        node.wait_until_leader(TIMEOUT_S)
+
+
+def valid_snapshots(directory: Path) -> int:
+    lines = run("recording-log", directory, "--json").stdout.splitlines()
+    return sum(entry["type"] == "SNAPSHOT" and entry["is_valid"] for entry in map(json.loads, lines))
 
 
 def test_our_commands_on_their_member(java: JavaPeer, tmp_path: Path) -> None:
@@ -114,6 +134,11 @@ def test_our_commands_on_their_member(java: JavaPeer, tmp_path: Path) -> None:
         member._process.wait(TIMEOUT_S)
     entries = [json.loads(line) for line in run("recording-log", directory, "--json").stdout.splitlines()]
     assert [one["type"] for one in entries].count("SNAPSHOT") == 4
+    run("invalidate-latest-snapshot", directory, "--yes")
+    assert valid_snapshots(directory) == 2
+    assert tool(java, directory, "recording-log").count("isValid=false") == 2
+    run("seed", directory, "--yes")
+    assert "type=SNAPSHOT" in tool(java, directory, "recording-log")
     assert run("is-leader", directory, status=1).stdout == "not leader\n"
 
 

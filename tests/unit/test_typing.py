@@ -47,7 +47,7 @@ MISTAKES = (
 DOCUMENTS = Path(__file__).parents[2]
 TUTORIAL = ("counter.py", "first.py", "node.py", "client.py", "snapshot.py")
 """The programs of the tutorial, which import each other."""
-PAGES = ("write-a-service", "replicated-objects", "change-a-services-version")
+PAGES = ("write-a-service", "check-determinism", "replicated-objects", "change-a-services-version")
 """Pages whose programs go on from one to the next."""
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from headrace._extras import needs
 from headrace.cluster.protocol.header import HEADER_LENGTH
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["FRAME_HEADER", "MessageBatch"]
 
@@ -63,6 +67,25 @@ class MessageBatch:
         columns = self.session_ids, self.timestamps, self.positions
         ids, timestamps, positions = (np.ascontiguousarray(column, np.int64) for column in columns)
         return ids, timestamps, positions
+
+    def to_arrow(self) -> pa.RecordBatch:
+        """The messages as an Arrow record batch: payload, position, session_id, timestamp. Payloads are copied.
+
+        Raises:
+            MissingExtraError: Arrow is not installed: ``pip install headrace[arrow]``.
+        """
+        with needs("arrow"):
+            import pyarrow as pa
+
+        return pa.RecordBatch.from_arrays(
+            [
+                pa.array(list(self), pa.binary()),
+                pa.array(self.positions, pa.int64()),
+                pa.array(self.session_ids, pa.int64()),
+                pa.array(self.timestamps, pa.int64()),
+            ],
+            names=["payload", "position", "session_id", "timestamp"],
+        )
 
     def as_array(self, dtype: npt.DTypeLike = np.uint8) -> npt.NDArray[Any]:
         """The messages as an array, without a copy where they lie at equal distances, as those of one length do.
