@@ -228,7 +228,19 @@ class ClusterNode(Closing):
         Raises:
             HeadraceError: A part cannot go on; the others are told to end.
         """
+        if self._thread is not None:
+            raise ClusterError(
+                "do_work: the node has a thread of its own; give is_invoked=True to step it yourself"
+            )
         return self._turns.do_work()
+
+    def _check_waits(self, what: str) -> None:
+        """Refuse to wait for the thread that would have to go on meanwhile."""
+        if self._thread is threading.current_thread():
+            raise ClusterError(
+                f"{what}: a handler of a service runs on the node's own thread, which would wait for itself; call it "
+                "from another thread"
+            )
 
     def _run(self) -> None:
         try:
@@ -255,6 +267,7 @@ class ClusterNode(Closing):
         Raises:
             ClusterError: A part has failed; its failure is the cause.
         """
+        self._check_waits("wait")
         if self._thread is not None:
             self._has_run.wait(timeout_s)
         elif not self.has_ended:
@@ -299,6 +312,7 @@ class ClusterNode(Closing):
             )
 
     def _wait(self, is_true: Callable[[], bool], timeout_s: float | None, what: str) -> None:
+        self._check_waits("wait_until_leader, take_snapshot and connect")
         clock = self.module._clock
         deadline = clock.deadline(timeout_s)
         while True:
@@ -307,9 +321,11 @@ class ClusterNode(Closing):
             if is_true():
                 return
             if deadline.is_over:
+                reason = self.module.election_failure
                 raise ClusterError(
-                    f"the node {what} after {timeout_s} s: it is in state {self.module.state.name}; its error log is "
-                    f"in {self._parts.cluster_directory}"
+                    f"the node {what} after {timeout_s} s: it is in state {self.module.state.name}"
+                    f"{f', as its election fails: {reason}' if reason else ''}; its error log is in "
+                    f"{self._parts.cluster_directory}"
                 )
             if self._thread is None:
                 self.do_work()

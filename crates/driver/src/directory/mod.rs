@@ -185,7 +185,7 @@ fn refuse_if_not_a_driver(directory: &Path) -> Result<(), DirectoryError> {
 
 fn leave_no_error_behind(config: &DriverConfig, clock: &dyn Clock) -> Result<(), DirectoryError> {
     let path = config.directory.join(cnc::FILE_NAME);
-    let Some(file) = existing(&path, config.driver_timeout_ms, clock)? else {
+    let Some(file) = existing(&config.directory, config.driver_timeout_ms, clock)? else {
         return Ok(());
     };
     if !has_ended(&config.directory) && is_beating(&file, config.driver_timeout_ms, clock) {
@@ -224,8 +224,10 @@ fn is_beating(file: &CncFile, timeout_ms: i64, clock: &dyn Clock) -> bool {
     false
 }
 
-/// The CnC file that is there, once its driver has finished writing the header; none if there is no file.
-fn existing(path: &Path, timeout_ms: i64, clock: &dyn Clock) -> Result<Option<CncFile>, DirectoryError> {
+/// The CnC file that is there, once its driver has finished writing the header; none if there is no file, or if its driver was
+/// killed before it had finished.
+fn existing(directory: &Path, timeout_ms: i64, clock: &dyn Clock) -> Result<Option<CncFile>, DirectoryError> {
+    let path = &directory.join(cnc::FILE_NAME);
     let is_long_enough = fs::metadata(path).is_ok_and(|metadata| metadata.len() > CNC_HEADER_LENGTH);
     if !is_long_enough {
         return Ok(None);
@@ -234,6 +236,7 @@ fn existing(path: &Path, timeout_ms: i64, clock: &dyn Clock) -> Result<Option<Cn
     loop {
         match CncFile::map(path, Access::ReadOnly) {
             Ok(file) => return Ok(Some(file)),
+            Err(CncError::NotReady | CncError::TooShort { .. }) if has_ended(directory) => return Ok(None),
             Err(CncError::NotReady | CncError::TooShort { .. }) if clock.epoch_ms() < deadline_ms => {
                 clock.sleep(Duration::from_millis(1));
             }

@@ -187,6 +187,20 @@ fn a_file_that_never_becomes_ready_is_refused() {
 }
 
 #[test]
+fn a_driver_that_was_killed_before_its_file_was_ready_is_cleared_away() {
+    let fixture = Fixture::new();
+    let directory = &fixture.config.directory;
+    fs::create_dir_all(directory).unwrap();
+    let path = directory.join(cnc::FILE_NAME);
+    let liveness = Liveness::create(directory).unwrap();
+    fs::write(&path, [0; 4096]).unwrap();
+    assert!(fixture.prepare().is_err(), "it may still be starting");
+    drop(liveness);
+    fixture.prepare().unwrap();
+    assert!(!path.exists());
+}
+
+#[test]
 fn a_file_without_a_header_is_no_driver() {
     let fixture = Fixture::new();
     fs::create_dir_all(&fixture.config.directory).unwrap();

@@ -18,7 +18,13 @@ use super::{AERON_VERSION, DriverError, VERSION};
 use crate::config::{DriverConfig, property};
 use crate::errors::ErrorRecorder;
 
-pub(super) fn create_cnc(config: &DriverConfig, clock: &dyn Clock) -> Result<CncFile, DriverError> {
+/// The CnC file, and before it the lock that shows that the driver lives: so a start knows of a file that is not ready
+/// whether its driver was killed.
+pub(super) fn create_cnc(
+    config: &DriverConfig,
+    clock: &dyn Clock,
+) -> Result<(CncFile, io::Result<Liveness>), DriverError> {
+    let liveness = Liveness::create(&config.directory);
     let lengths = CncLengths {
         to_driver: config.conductor_buffer_length,
         to_clients: config.clients_buffer_length,
@@ -31,7 +37,7 @@ pub(super) fn create_cnc(config: &DriverConfig, clock: &dyn Clock) -> Result<Cnc
         pid: i64::from(std::process::id()),
         page_size: config.file_page_size_bytes as i32,
     };
-    CncFile::create(&config.directory, &lengths, &identity).map_err(|error| match error {
+    let cnc = CncFile::create(&config.directory, &lengths, &identity).map_err(|error| match error {
         CncError::Io(source) => failure(
             config,
             "create the CnC file",
@@ -39,7 +45,8 @@ pub(super) fn create_cnc(config: &DriverConfig, clock: &dyn Clock) -> Result<Cnc
             source,
         ),
         error => error.into(),
-    })
+    })?;
+    Ok((cnc, liveness))
 }
 
 pub(super) fn create_loss_report(config: &DriverConfig) -> Result<LossReport, DriverError> {
@@ -146,12 +153,12 @@ pub(super) fn create_event_log(
 }
 
 /// The lock that shows that the driver lives. Without it everything works, only the dead are noticed later.
-pub(super) fn create_liveness(
-    config: &DriverConfig,
+pub(super) fn shared_liveness(
+    created: io::Result<Liveness>,
     errors: &ErrorRecorder,
     clock: &dyn Clock,
 ) -> Option<Arc<Liveness>> {
-    match Liveness::create(&config.directory) {
+    match created {
         Ok(liveness) => Some(Arc::new(liveness)),
         Err(error) => {
             let text = format!("clients and driver learn of each other's end by time-outs alone: {error}");

@@ -234,7 +234,7 @@ fn start(
         machine: _,
     } = environment;
     let system_buffers = probe::socket_buffers(config, network.as_ref())?;
-    let cnc = files::create_cnc(config, clock.as_ref())?;
+    let (cnc, liveness) = files::create_cnc(config, clock.as_ref())?;
     let mut counters = files::create_counters(config, &cnc);
     let system = SystemCounters::new(&counters);
     let errors = ErrorRecorder::new(
@@ -250,7 +250,7 @@ fn start(
         errors.warn(warning, clock.epoch_ms());
     }
     // Before clients can connect: what they see of it then tells them whether to watch it.
-    let liveness = files::create_liveness(config, &errors, clock.as_ref());
+    let liveness = files::shared_liveness(liveness, &errors, clock.as_ref());
     let ring = command_ring(&cnc, clock.as_ref())?;
     let doorbells = files::create_doorbells(config, &cnc, &errors, clock.as_ref());
     let queues = Queues::new(queue_capacity);

@@ -97,8 +97,12 @@ class AgentLog:
         text = _joined(text, detail)
         is_fault_outside = isinstance(cause, (OSError, HeadraceError))
         self._logger.error("%s", text, exc_info=None if is_fault_outside else cause)
-        if self._on_error is not None:
+        if self._on_error is None:
+            return
+        try:
             self._on_error(text)
+        except Exception:
+            self._logger.exception("on_error raised; what it was told of is above")
 
 
 class ArchiveLog(AgentLog):

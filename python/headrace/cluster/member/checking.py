@@ -64,7 +64,10 @@ class Checking:
             if context.commit_position < session.opened_log_position:
                 return 0
             text = announcement(writer.max_message_length)
-            session.is_open_event_pending = not self._egress.event(session, term_id, EventCode.OK, text)
+            # One that an election came before: its stream may have lost what was sent meanwhile. It is told the term
+            # before, so that the event of the new leader follows as news, with which a client takes a new stream.
+            told_id = term_id - 1 if session.is_new_leader_event_pending else term_id
+            session.is_open_event_pending = not self._egress.event(session, told_id, EventCode.OK, text)
         elif session.is_new_leader_event_pending:
             endpoints = ingress_endpoints(context.config.all_members)
             session.is_new_leader_event_pending = not self._egress.new_leader(session, term_id, endpoints)

@@ -475,6 +475,11 @@ class ConsensusModule(Agent):
         return self._context.state
 
     @property
+    def election_failure(self) -> str:
+        """Why the election that runs failed last, and is tried again; empty once the member leads."""
+        return self._context.election_failure
+
+    @property
     def is_leader(self) -> bool:
         """Whether the member leads, so that clients can connect."""
         return self._ingress is not None and not self.has_terminated and not self._is_closed

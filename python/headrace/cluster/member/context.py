@@ -44,6 +44,8 @@ class Context:
         """The cluster's time at the beginning of this turn."""
         self.plan: RecoveryPlan | None = None
         """What the member would begin with if it started now."""
+        self.election_failure = ""
+        """Why the election that runs failed last; empty once the member leads."""
         self._life = Life(MODULE)
         self._role = Role.FOLLOWER
         self._leadership_term_id = NULL_VALUE

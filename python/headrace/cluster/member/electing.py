@@ -88,11 +88,13 @@ class Electing:
                         raise _damaged_log(
                             replayed_position, election.action.append_position, failure
                         ) from failure
+                context.election_failure = str(failure)
                 context.log.error(f"election in state {election.state.name}: {failure}", failure)
                 election.failed(context.commit_position, str(failure))
                 deadline = context.client.clock.deadline(context.config.election_status_interval_ns / 1e9)
                 while not deadline.is_over:
                     yield
+        context.election_failure = ""
         return election.action
 
     def _carried_out(self, election: Election) -> Course[None]:

@@ -12,6 +12,7 @@ from headrace.cluster.errors import ClusterError
 from headrace.cluster.objects.commands import Command, Commands, StateLayout, encoded
 from headrace.cluster.objects.layout import WINDOW, Answer, AnswerKind, Request, RequestKind, decode_request
 from headrace.cluster.objects.results import Results
+from headrace.cluster.service.callbacks import RAISED
 from headrace.cluster.service.clustered_service import ClusteredService
 
 with needs("objects"):
@@ -180,7 +181,7 @@ class ObjectService(ClusteredService):
         try:
             result = getattr(self.object, command.name)(**arguments)
             return _encoded(request, AnswerKind.OK, result)
-        except Exception as failure:
+        except RAISED as failure:
             return _encoded(request, AnswerKind.RAISED, (type(failure).__name__, _plain(str(failure))))
         finally:
             _current.reset(token)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,10 @@ if TYPE_CHECKING:
     from headrace.cluster.service.clustered_service import ClusteredService
     from headrace.cluster.service.state import ServiceState
 
-__all__ = ["Callbacks"]
+__all__ = ["RAISED", "Callbacks"]
+
+RAISED = (Exception, SystemExit, asyncio.CancelledError)
+"""What handlers raise by mistake: such an entry of the log must not end the member at each start."""
 
 _TEXTS_MAX = 1000
 _ADVICE = (
@@ -58,7 +62,7 @@ class Callbacks:
         begin_ns = self._clock.monotonic_ns()
         try:
             getattr(self._service, name)(*arguments)
-        except Exception as failure:
+        except RAISED as failure:
             self.report(name, failure)
         finally:
             self._look_at(name, self._clock.monotonic_ns() - begin_ns)
@@ -93,7 +97,7 @@ class Callbacks:
         finally:
             self._state.silent_in = None
 
-    def report(self, name: str, failure: Exception) -> None:
+    def report(self, name: str, failure: BaseException) -> None:
         """Tell of what a handler raised. Its entry counts as consumed.
 
         The error log keeps each distinct text, so that has the first position of a kind of failure alone.

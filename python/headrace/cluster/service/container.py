@@ -30,7 +30,7 @@ from headrace.cluster.protocol.codes import Role
 from headrace.cluster.protocol.control import JoinLog, RequestServiceAck, ServiceTerminationPosition
 from headrace.cluster.service import egress
 from headrace.cluster.service.archive_session import ArchiveSession
-from headrace.cluster.service.callbacks import Callbacks
+from headrace.cluster.service.callbacks import RAISED, Callbacks
 from headrace.cluster.service.checking import check_service
 from headrace.cluster.service.cluster import Cluster
 from headrace.cluster.service.clustered_service import ClusteredService
@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ServiceContainer"]
 
+# How long a failing do_background_work is left alone.
+_BACKGROUND_RETRY_NS = 1_000_000_000
 _TICK_NS = 1_000_000
 _ACK_ATTEMPTS_AT_END = 5
 _STORAGE_SPACE = "STORAGE_SPACE"
@@ -179,7 +181,14 @@ class ServiceContainer(Agent):
             self._begin_snapshot,
         ).handler(view=self._service.message_views and not hasattr(self._service, "on_session_messages"))
         self._reading = Reading(
-            self._service, config, client, self._state, self._sessions, self._callbacks, handler
+            self._service,
+            config,
+            client,
+            self._state,
+            self._sessions,
+            self._callbacks,
+            handler,
+            lambda: self._running.is_idle,
         )
         self._archive = ArchiveSession(client, config)
         self._works_in_background = (
@@ -193,7 +202,7 @@ class ServiceContainer(Agent):
         self._is_ending = self._has_ended = False
         self._is_standby = False
         self._ack_id = 0
-        self._next_tick_ns = self._clock.monotonic_ns()
+        self._next_tick_ns = self._next_background_ns = self._clock.monotonic_ns()
 
     # --- Turns -------------------------------------------------------------------------------------------------
 
@@ -318,11 +327,16 @@ class ServiceContainer(Agent):
         return self._reading.poll(commit_position)
 
     def _background(self, now_ns: int) -> int:
+        if now_ns < self._next_background_ns:
+            return 0
         state = self._state
         state.silent_in = "do_background_work"
         try:
-            return self._service.do_background_work(now_ns)
-        except Exception as failure:
+            # A handler that says nothing of its work gives None.
+            return int(self._service.do_background_work(now_ns) or 0)
+        except RAISED as failure:
+            # Not in each turn: it may be called some hundred times a second.
+            self._next_background_ns = now_ns + _BACKGROUND_RETRY_NS
             self._callbacks.report("do_background_work", failure)
             return 0
         finally:

@@ -9,6 +9,7 @@ from typing import Any, cast
 from headrace._checks import excerpt, shown
 from headrace.cluster.errors import ClusterError
 from headrace.cluster.protocol.codes import CloseReason, ClusterTimeUnit, Role
+from headrace.cluster.service.callbacks import RAISED
 from headrace.cluster.service.checking import check_service
 from headrace.cluster.service.cluster import Cluster
 from headrace.cluster.service.clustered_service import ClusteredService
@@ -137,14 +138,14 @@ class _Instance:
         """The session is closed."""
         self._sessions.pop(session.id, None)
 
-    def call(self, name: str, arguments: tuple[Any, ...], guard: Guard) -> Exception | None:
+    def call(self, name: str, arguments: tuple[Any, ...], guard: Guard) -> BaseException | None:
         """Call a handler; gives what it raised."""
         given = [self.session(one) if isinstance(one, ClientSession) else one for one in arguments]
         self.tape.clear()
         try:
             with guard.watching():
                 getattr(self.service, name)(*given)
-        except Exception as failure:
+        except RAISED as failure:
             return failure
         return None
 
@@ -192,7 +193,13 @@ class DeterminismCheck(ClusteredService):
                 f"{type(self._first.service).__name__} has on_session_messages, and a check gives messages one by one: "
                 "check a subclass without it, whose on_session_message does the same"
             )
-        self._second = _Instance(make(), self._first)
+        second = make()
+        if second is first:
+            raise TypeError(
+                f"make={shown('make', given)}: must make a new instance at each call; it gives the same object twice, "
+                "which would be compared with itself"
+            )
+        self._second = _Instance(second, self._first)
         self._state_every = state_every
         self._entry_count = 0
         self._guard = Guard()
@@ -313,7 +320,7 @@ class DeterminismCheck(ClusteredService):
         if found is not None:
             raise self._finding(f"{name}: {found}")
 
-    def _compare(self, name: str, failure: Exception | None, other: Exception | None) -> None:
+    def _compare(self, name: str, failure: BaseException | None, other: BaseException | None) -> None:
         # The text of an exception is no part of the state, and may have an address of an object.
         if type(failure) is not type(other):
             self._part(f"{name} raises {failure!r}", repr(other))

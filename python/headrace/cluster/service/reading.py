@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from headrace.cluster.protocol.codes import Role
+from headrace.cluster.service.callbacks import RAISED
 from headrace.cluster.service.entries import ContainerError
 from headrace.cluster.service.joined_log import CopiedLog, JoinedLog, joined
 
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Reading"]
 
+# Fragments that are given to the service between two looks at the clock.
+_CHUNK_MAX = 64
+_QUICK_NS = 5_000_000
+# After so long the thread does what else it has to do, such as to tell the driver that it lives.
+_SLOW_NS = 50_000_000
+
 
 class Reading:
     """The log that the service reads now, if there is one.
@@ -34,6 +41,7 @@ class Reading:
         sessions: Who is connected.
         callbacks: Calls the service's other handlers.
         handler: Takes the entries that do not go straight to the service.
+        may_go_on: Whether no entry has begun what the log waits for.
     """
 
     def __init__(
@@ -45,6 +53,7 @@ class Reading:
         sessions: dict[int, ClientSession],
         callbacks: Callbacks,
         handler: Callable[[Any, Header], Action | None],
+        may_go_on: Callable[[], bool],
     ) -> None:
         self._service = service
         self._config = config
@@ -53,8 +62,10 @@ class Reading:
         self._sessions = sessions
         self._callbacks = callbacks
         self._handler = handler
-        takes_batches = hasattr(service, "on_session_messages")
-        self._handler_name = "on_session_messages" if takes_batches else "on_session_message"
+        self._may_go_on = may_go_on
+        self._takes_batches = hasattr(service, "on_session_messages")
+        self._handler_name = "on_session_messages" if self._takes_batches else "on_session_message"
+        self._chunk = 1
         self.log: JoinedLog | None = None
         """The log, while there is one."""
 
@@ -105,16 +116,47 @@ class Reading:
             return 0
         limit = self._config.log_fragment_limit
         try:
-            count = self._callbacks.watched(self._handler_name, lambda: log.poll(commit_position, limit))
+            count = self._callbacks.watched(
+                self._handler_name, lambda: self._paced(log, commit_position, limit)
+            )
         except ContainerError:
             raise
-        except Exception as failure:
+        except RAISED as failure:
             if self._client.is_closed:
                 raise
+            if self._takes_batches:
+                raise ContainerError(
+                    f"on_session_messages of service_id={self._config.service_id} raised {failure!r}, at "
+                    f"log_position={self._state.position}: what the batch still had is lost to the service, and a "
+                    "restart divides the log into other batches, so that the states would differ. Catch what one "
+                    "message raises in the handler; a start with the mended service replays the log"
+                ) from failure
             self._callbacks.report(self._handler_name, failure)
             return 1
         if count == 0 and log.is_done:
             self._leave(log)
+        return count
+
+    def _paced(self, log: JoinedLog, commit_position: int, limit: int) -> int:
+        """Give the service up to `limit` fragments, and no more than fit into a short time: the thread has more to do.
+
+        How many that may be is found by doubling. So a start on a log of slow messages begins with one.
+        """
+        clock = self._client.clock
+        count, begin_ns = 0, clock.monotonic_ns()
+        while count < limit:
+            wanted = min(self._chunk, limit - count)
+            taken = log.poll(commit_position, wanted)
+            count += taken
+            now_ns = clock.monotonic_ns()
+            is_quick = now_ns - begin_ns < _QUICK_NS
+            if now_ns - begin_ns > _SLOW_NS:
+                self._chunk = max(1, self._chunk // 8)
+                break
+            if taken < wanted or not self._may_go_on():
+                break
+            if is_quick:
+                self._chunk = min(2 * self._chunk, _CHUNK_MAX)
         return count
 
     def _leave(self, log: JoinedLog) -> None:
