@@ -399,9 +399,9 @@ class Publication:
     def subscriber_count(self) -> int | None:
         """Number of subscribers now; ``None`` where the driver knows only whether the publication has a receiver.
 
-        Over IPC these are the subscriptions of any program on this driver. Over a network it is ``None``, except on an
-        Aeron driver whose flow control is ``min`` or ``tagged``: there it counts the receivers, one for each receiving
-        driver. Reads all counters of the driver, so do not call it for every message.
+        Over IPC these are the subscriptions of any program on this driver. Over a network it is ``None``, except with
+        the flow control ``min`` or ``tagged``: there it counts the receivers, one for each receiving driver. Reads all
+        counters of the driver, so do not call it for every message.
         """
 
     def wait_for_subscribers(
