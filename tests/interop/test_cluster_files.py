@@ -1,6 +1,7 @@
 """(k) The reference's codecs and recording log of a cluster, and ours: the same bytes, the same entries."""
 
 import itertools
+import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from headrace.cluster.mark_file import read_mark_fields
 from headrace.cluster.node_state import NODE_STATE_NAME, CandidateTerm, NodeStateFile
 from headrace.cluster.protocol.messages import decode, encode, schema
 from headrace.sbe._model import EnumType
+from tests.cli.test_cluster_member import run as ours
 from tests.helpers import TIMEOUT_S
 
 pytestmark = pytest.mark.interop
@@ -141,6 +143,23 @@ def test_a_snapshot_that_either_invalidates_is_invalid_for_the_other(peer: JavaP
         entries = [line_of(entry) for entry in log]
         assert log.latest_snapshot(1) == []
     assert run(peer, "entries", str(tmp_path)) == entries
+
+
+def test_our_commands_read_and_change_a_recording_log_of_the_reference(
+    peer: JavaPeer, tmp_path: Path
+) -> None:
+    printed = run(peer, "make", str(tmp_path))
+    listed = [json.loads(line) for line in ours("recording-log", tmp_path, "--json").stdout.splitlines()]
+    assert [f"{one['recording_id']} {one['leadership_term_id']}" for one in listed] == [
+        " ".join(line.split()[:2]) for line in printed
+    ]
+    assert [one["is_valid"] for one in listed] == [line.split()[7] == "true" for line in printed]
+    ours("sort", tmp_path)
+    ours("invalidate-latest-snapshot", tmp_path, "--yes")
+    entries = [line.split() for line in run(peer, "entries", str(tmp_path))]
+    # Whatever one invalidates, the other does not bring back.
+    assert [int(one[0]) for one in entries if one[7] == "true"] == [7, 7]
+    assert "no snapshot" in ours("invalidate-latest-snapshot", tmp_path, "--yes", status=255).stderr
 
 
 def test_a_vote_that_either_noted_is_known_to_the_other(peer: JavaPeer, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from benches.processes import ROOT, JavaPeer, PeerUnavailable
 
 from headrace.cluster import ClusterNode
+from headrace.cluster.log.recording_log import RECORDING_LOG_NAME
 from headrace.cluster.member.states import ModuleState
 from tests.cli.test_cluster_member import run
 from tests.helpers import TIMEOUT_S, await_true
@@ -22,6 +23,7 @@ from tests.ports import free_endpoint
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 FAILED = 255
+RECORD_LENGTH = 64
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +142,72 @@ def test_our_commands_on_their_member(java: JavaPeer, tmp_path: Path) -> None:
     run("seed", directory, "--yes")
     assert "type=SNAPSHOT" in tool(java, directory, "recording-log")
     assert run("is-leader", directory, status=1).stdout == "not leader\n"
+
+
+def test_their_tool_changes_the_recording_log_of_our_member(java: JavaPeer, tmp_path: Path) -> None:
+    directory = tmp_path / "cluster"
+    with ClusterNode(Counter(), directory=tmp_path) as node:
+        node.wait_until_leader(TIMEOUT_S)
+        node.take_snapshot()
+        node.take_snapshot()
+        assert "ABORT applied successfully" in tool(java, directory, "abort")
+        await_true(lambda: node.module.has_terminated)
+        assert node.failure is None
+    tool(java, directory, "sort-recording-log", status=FAILED)
+    in_order = entries(directory)
+    unsort(directory)
+    tool(java, directory, "sort-recording-log")
+    assert entries(directory) == in_order
+    assert " invalidate latest snapshot: true" in tool(java, directory, "invalidate-latest-snapshot")
+    assert [one["is_valid"] for one in entries(directory)] == [True] * 3 + [False] * 2
+    tool(java, directory, "seed-recording-log-from-snapshot")
+    check_seeded(directory, in_order)
+
+
+def test_our_commands_change_the_recording_log_of_their_member(java: JavaPeer, tmp_path: Path) -> None:
+    directory = tmp_path / "cluster-0"
+    with java_cluster(java, tmp_path) as (member,):
+        await_true(lambda: subprocess.call(is_leader(directory), stdout=subprocess.DEVNULL) == 0)
+        for count in (1, 2):
+            run("snapshot", directory)
+            await_true(lambda count=count: status(directory)["snapshots"] == count)
+        assert "ABORT applied successfully" in run("abort", directory).stdout
+        member._process.wait(TIMEOUT_S)
+    assert "CONSENSUS_MODULE" in run("describe", directory).stdout
+    assert "in order already" in run("sort", directory, status=FAILED).stderr
+    in_order = entries(directory)
+    unsort(directory)
+    run("sort", directory)
+    assert entries(directory) == in_order
+    tool(java, directory, "sort-recording-log", status=FAILED)
+    run("invalidate-latest-snapshot", directory, "--yes")
+    assert tool(java, directory, "recording-log").count("isValid=false") == 2
+    plan = run("recovery-plan", directory, 1, "-a", tmp_path / "archive-0", "--json")
+    planned = {one["recording_id"] for one in json.loads(plan.stdout)["snapshots"]}
+    assert planned == {one["recording_id"] for one in in_order[1:3]}
+    run("seed", directory, "--yes")
+    check_seeded(directory, in_order)
+    theirs = tool(java, directory, "recording-log")
+    assert (theirs.count("Entry{"), theirs.count("termBaseLogPosition=0, logPosition=0,")) == (2, 2)
+
+
+def entries(directory: Path) -> list[dict[str, Any]]:
+    """Of a recording log: a term, then two snapshots, each of the service and of the module."""
+    return [json.loads(line) for line in run("recording-log", directory, "--json").stdout.splitlines()]
+
+
+def unsort(directory: Path) -> None:
+    """Have the file begin with its last record."""
+    path = directory / RECORDING_LOG_NAME
+    data = path.read_bytes()
+    path.write_bytes(data[-RECORD_LENGTH:] + data[:-RECORD_LENGTH])
+
+
+def check_seeded(directory: Path, before: list[dict[str, Any]]) -> None:
+    """The log has the first of two snapshots, at position 0, and a copy has what it had before."""
+    found = [(one["type"], one["recording_id"], one["log_position"]) for one in entries(directory)]
+    assert found == [("SNAPSHOT", one["recording_id"], 0) for one in before[1:3]]
+    assert (directory / f"{RECORDING_LOG_NAME}.bak").stat().st_size == len(before) * RECORD_LENGTH
 
 
 def is_leader(directory: Path) -> list[str]:
