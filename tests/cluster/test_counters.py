@@ -36,7 +36,7 @@ OF_SERVICES = {
     236: "Clustered service max snapshot duration in ns",
     237: "Clustered service max snapshot duration exceeded count: threshold=1s",
 }
-SESSION = 241
+RECOVERY, SESSION = 204, 241
 
 
 class Silent(ClusteredService):
@@ -112,3 +112,17 @@ def test_counters_have_the_types_keys_and_labels_of_the_specification() -> None:
         assert found()[SESSION] == [
             (key, f"cluster-session: {session.response_channel} - clusterId={CLUSTER_ID}", 0, 0)
         ]
+
+
+def test_a_member_that_starts_tells_its_services_what_to_load() -> None:
+    with World(204) as world:
+        member = Member(world, world.add_node("leader"), cluster_id=CLUSTER_ID, service_count=1)
+
+        def recovery() -> list[tuple[bytes, str]]:
+            counters = member.context.client.counters
+            return [(one.key, one.label) for one in counters if one.type_id == RECOVERY]
+
+        member.until(recovery, "what services begin with")
+        [(key, told)] = recovery()
+        assert told == f"Cluster recovery: leadershipTermId=-1 logPosition=0 clusterId={CLUSTER_ID}"
+        assert struct.unpack_from("<qqqii", key) == (-1, 0, 0, CLUSTER_ID, 0)

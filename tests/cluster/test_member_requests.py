@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from headrace import ConfigError
+from headrace import ConfigError, RegistrationError
 from headrace.archive.client import requests
 from headrace.cluster.member.config import ConsensusModuleConfig
 from headrace.cluster.member.states import NodeToggle, Toggle
@@ -84,3 +85,24 @@ def test_properties_may_have_the_defaults_of_the_specification_in_its_own_words(
     assert accepts.on_connect(b"anything") == Accepted()
     with pytest.raises(ConfigError, match=r"file\.sync\.level=1: .* set aeron\.archive\.file\.sync\.level"):
         ConsensusModuleConfig.of(properties={"aeron.cluster.file.sync.level": "1"})
+
+
+def test_a_session_whose_counter_the_driver_refuses_is_served_all_the_same(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    member = made_member(world)
+    refused = SimpleNamespace(poll=_refuse, cancel=lambda: None)
+    monkeypatch.setattr(member.context.counters, "of_session", lambda *_: refused)
+    script = Script(member, world.add_node("client"))
+    assert script.connect().code is EventCode.OK
+    script.message(b"goes into the log")
+    assert script.heard == []
+    before = member.module.commit_position
+    script.message(b"and another")
+    member.until(lambda: member.module.commit_position > before, "the message in the log")
+    assert member.module.failure is None
+    assert "the counter that shows a session is refused" in caplog.text
+
+
+def _refuse() -> None:
+    raise RegistrationError("no room for another counter", 11, 1)

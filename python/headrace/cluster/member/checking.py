@@ -84,7 +84,7 @@ class Checking:
                 session.requested = None
             if session.publication is not None:
                 session.requested = None
-        session.take_counter()
+        session.take_counter(self._context.log)
 
     def _closed(self, session: Session, writer: LogWriter) -> int:
         context, reason = self._context, session.close_reason

@@ -170,7 +170,7 @@ class Connecting:
             return False
         session.activity_ns = context.now_ns
         context.applied.sessions.opened(session, position)
-        session.take_counter()
+        session.take_counter(context.log)
         session.is_open_event_pending = True
         return True
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
+from headrace._exceptions import RegistrationError
 from headrace.cluster.protocol.codes import CloseReason, EventCode
 from headrace.cluster.protocol.log import SessionOpenEvent
 from headrace.cluster.protocol.snapshots import ClusterSession as StoredSession
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from headrace.client import Counter, Pending, Publication, Sequencer
+    from headrace.cluster.ground.log import AgentLog
     from headrace.security.verdicts import PendingVerdict
 
 __all__ = ["Session", "SessionState", "Sessions"]
@@ -76,11 +78,17 @@ class Session:
         """Whether its messages enter the log."""
         return self.state is SessionState.OPEN
 
-    def take_counter(self) -> None:
+    def take_counter(self, log: AgentLog) -> None:
         """Take the counter that shows the session to operators, once the driver has made it. Specification 9."""
         if self.requested_counter is None:
             return
-        self.counter = self.requested_counter.poll()
+        try:
+            self.counter = self.requested_counter.poll()
+        except RegistrationError as refusal:
+            # The driver may have no room for counters, which is no reason to end the member.
+            log.warning("the counter that shows a session is refused", str(refusal))
+            self.requested_counter = None
+            return
         if self.counter is None:
             return
         self.requested_counter = None
