@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,7 +13,9 @@ import pytest
 from headrace import HeadraceError
 from headrace.cluster import ClientSession, ClusterError
 from headrace.cluster.member.consensus_module import ConsensusModule
+from headrace.cluster.service import container
 from headrace.cluster.service.batches import MessageBatch
+from headrace.cluster.service.cluster import Cluster
 from headrace.cluster.service.container import ServiceContainer
 from headrace.cluster.turns import NodeTurns
 from headrace.testing import World
@@ -93,6 +96,64 @@ def test_a_handler_of_batches_that_takes_long_is_named(caplog: pytest.LogCapture
         assert warnings(caplog)[0].startswith("WARN - on_session_messages of service_id=0 takes too long, ")
 
 
+class SlowBeside(Slow):
+    """Takes its time where no message is handled."""
+
+    def on_start(self, cluster: Cluster, snapshot: Iterable[bytes] | None) -> None:
+        super().on_start(cluster, snapshot)
+        self.wait(TAKES_S)
+
+    def on_take_snapshot(self) -> Iterable[bytes]:
+        yield b"first"
+        self.wait(TAKES_S)
+        yield b"second"
+
+    def do_background_work(self, now_ns: int) -> int:
+        if self.state and "background" not in self.answers:
+            self.answers.append("background")
+            self.wait(TAKES_S)
+        return 0
+
+
+def test_handlers_beside_the_messages_are_named_as_well(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "headrace.cluster")
+    with World(3) as world:
+        rig = Rig(world)
+        module, _ = rig.started(SlowBeside(world.run_for))
+        module.term()
+        module.message(SELF, b"quick")
+        rig.until(lambda: len(warnings(caplog)) == 2)
+        module.snapshot()
+        rig.until(lambda: len(warnings(caplog)) == 3)
+        assert [text.split(" of service_id=0 ")[0] for text in warnings(caplog)] == [
+            f"WARN - {name}" for name in ("on_start", "do_background_work", "on_take_snapshot")
+        ]
+        assert rig.errors == []
+
+
+def test_the_end_of_a_container_that_was_held_up_names_the_handler(monkeypatch: pytest.MonkeyPatch) -> None:
+    with World(3) as world:
+        rig = Rig(world)
+        service = Slow(world.run_for)
+        module, made = rig.started(service)
+        module.term()
+        position = module.message(SELF, b"slow")
+        rig.until(lambda: made.slowest_handler)
+        monkeypatch.setattr(container, "hear", lambda _: held_up())
+        rig.until(lambda: made.failure is not None)
+        assert isinstance(made.failure, ClusterError)
+        assert re.search(
+            "service interval exceeded: interval_ns=2: on_session_message of service_id=0 takes too long: "
+            rf"log_position={position}, after 0\.25\d s; the member takes no messages until",
+            str(made.failure),
+        )
+        assert "on_session_message of service_id=0" in rig.errors[-1]
+
+
+def held_up() -> int:
+    raise HeadraceError("service interval exceeded: interval_ns=2")
+
+
 @pytest.mark.parametrize(
     ("slowest", "said"),
     [
@@ -104,18 +165,17 @@ def test_a_handler_of_batches_that_takes_long_is_named(caplog: pytest.LogCapture
     ],
 )
 def test_the_end_of_a_node_that_was_held_up_names_the_handler(slowest: str, said: str) -> None:
-    def held_up() -> int:
-        raise HeadraceError("service interval exceeded: interval_ns=2")
-
     module: Any = SimpleNamespace(
         sequence=held_up,
+        do_work=held_up,
         has_terminated=False,
         awaited=(),
         config=SimpleNamespace(idle_strategy="yield"),
         _clock=None,
     )
-    container: Any = SimpleNamespace(slowest_handler=slowest)
-    turns = NodeTurns(cast("ConsensusModule", module), None, [cast("ServiceContainer", container)])
-    with pytest.raises(HeadraceError, match=said) as told:
-        turns.run(lambda: False)
-    assert isinstance(told.value, ClusterError) == bool(slowest)
+    service: Any = SimpleNamespace(slowest_handler=slowest)
+    turns = NodeTurns(cast("ConsensusModule", module), None, [cast("ServiceContainer", service)])
+    for take in (lambda: turns.run(lambda: False), turns.do_work):
+        with pytest.raises(HeadraceError, match=said) as told:
+            take()
+        assert isinstance(told.value, ClusterError) == bool(slowest)

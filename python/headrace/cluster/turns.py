@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from headrace._exceptions import HeadraceError
 from headrace.client import IdleStrategy
-from headrace.cluster.errors import ClusterError
+from headrace.cluster.service.callbacks import held_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,8 +21,6 @@ __all__ = ["NodeTurns"]
 # Of the way of messages after a whole turn.
 _PASSES_A_TURN = 8
 _WHOLE_TURN_INTERVAL_NS = 1_000_000
-# What a client says that was not stepped for too long.
-_HELD_UP = "service interval exceeded"
 
 
 class NodeTurns:
@@ -49,6 +47,13 @@ class NodeTurns:
         Raises:
             HeadraceError: A part cannot go on.
         """
+        try:
+            return self._whole_turn()
+        except HeadraceError as failure:
+            self._name_handler(failure)
+            raise
+
+    def _whole_turn(self) -> int:
         # In the way of a message: into the log, onto the disk, to the services.
         work_count = self._module.do_work()
         if self._archive is not None:
@@ -92,10 +97,15 @@ class NodeTurns:
         try:
             self._run(is_stopped)
         except HeadraceError as failure:
-            slowest = max((one.slowest_handler for one in self._containers), key=len, default="")
-            if slowest and _HELD_UP in str(failure):
-                raise ClusterError(f"{failure}: {slowest}") from failure
+            self._name_handler(failure)
             raise
+
+    def _name_handler(self, failure: HeadraceError) -> None:
+        """Raises in the place of a failure that a handler is to blame for one that names it."""
+        slowest = max((one.slowest_handler for one in self._containers), key=len, default="")
+        named = held_up(failure, slowest)
+        if named is not None:
+            raise named from failure
 
     def _run(self, is_stopped: Callable[[], bool]) -> None:
         module = self._module

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from headrace._exceptions import HeadraceError
+from headrace.cluster.errors import ClusterError
 
 if TYPE_CHECKING:
     from headrace.clock import Clock
@@ -12,12 +15,16 @@ if TYPE_CHECKING:
     from headrace.cluster.service.clustered_service import ClusteredService
     from headrace.cluster.service.state import ServiceState
 
-__all__ = ["RAISED", "Callbacks"]
+__all__ = ["RAISED", "Callbacks", "held_up"]
+
+T = TypeVar("T")
 
 RAISED = (Exception, SystemExit, asyncio.CancelledError)
 """What handlers raise by mistake: such an entry of the log must not end the member at each start."""
 
 _TEXTS_MAX = 1000
+# What a client says that was not stepped for too long.
+_HELD_UP = "service interval exceeded"
 _ADVICE = (
     "the member takes no messages until a handler returns, and ends when one holds it up for longer than its driver "
     "waits for a client; let a thread do what takes long, and have its result sent to the cluster as a message"
@@ -67,7 +74,7 @@ class Callbacks:
         finally:
             self._look_at(name, self._clock.monotonic_ns() - begin_ns)
 
-    def watched(self, name: str, deliver: Callable[[], int]) -> int:
+    def watched(self, name: str, deliver: Callable[[], T]) -> T:
         """Have messages delivered to a handler; if that takes too long, and no other call did, it was the handler."""
         begin_ns, slow_count = self._clock.monotonic_ns(), self._slow_count
         try:
@@ -75,6 +82,13 @@ class Callbacks:
         finally:
             if self._slow_count == slow_count:
                 self._look_at(name, self._clock.monotonic_ns() - begin_ns)
+
+    def each(self, name: str, values: Iterable[Any]) -> Iterator[Any]:
+        """What a handler gives one by one, and takes its time over."""
+        iterator = iter(values)
+        end = object()
+        while (value := self.watched(name, lambda: next(iterator, end))) is not end:
+            yield value
 
     def _look_at(self, name: str, duration_ns: int) -> None:
         """Warn of a handler that takes too long: the member takes no messages meanwhile."""
@@ -109,3 +123,11 @@ class Callbacks:
         first = self._first_positions.setdefault(text, position)
         again = f"log_position={position}" if position != first else ""
         self._log.error(f"{text}, first at log_position={first}", failure, again)
+
+
+def held_up(failure: BaseException, slowest: str) -> ClusterError | None:
+    """The failure of a client that was not stepped for too long, with the handler that held it up, if one is known."""
+    text = str(failure)
+    if not slowest or slowest in text or _HELD_UP not in text or not isinstance(failure, HeadraceError):
+        return None
+    return ClusterError(f"{text}: {slowest}")

@@ -30,7 +30,7 @@ from headrace.cluster.protocol.codes import Role
 from headrace.cluster.protocol.control import JoinLog, RequestServiceAck, ServiceTerminationPosition
 from headrace.cluster.service import egress
 from headrace.cluster.service.archive_session import ArchiveSession
-from headrace.cluster.service.callbacks import RAISED, Callbacks
+from headrace.cluster.service.callbacks import RAISED, Callbacks, held_up
 from headrace.cluster.service.checking import check_service
 from headrace.cluster.service.cluster import Cluster
 from headrace.cluster.service.clustered_service import ClusteredService
@@ -217,7 +217,7 @@ class ServiceContainer(Agent):
         try:
             return self._turn()
         except BaseException as failure:
-            self._fail(failure)
+            self._failed(failure)
             raise
 
     def _turn(self) -> int:
@@ -236,7 +236,8 @@ class ServiceContainer(Agent):
             self._begin_next()
         work_count += self._running.step()
         if self._works_in_background and self._has_started and not self._has_ended:
-            work_count += self._background(now_ns)
+            background = self._background
+            work_count += self._callbacks.watched("do_background_work", lambda: background(now_ns))
         config, counters = self.config, self._counters
         duration_ns = self._clock.monotonic_ns() - now_ns
         note_duration(duration_ns, counters.max_cycle, counters.cycles_exceeded, config.cycle_threshold_ns)
@@ -255,8 +256,15 @@ class ServiceContainer(Agent):
         try:
             return self._read_log()
         except BaseException as failure:
-            self._fail(failure)
+            self._failed(failure)
             raise
+
+    def _failed(self, failure: BaseException) -> None:
+        """It cannot go on; raises in the failure's place the one that names the handler that is to blame."""
+        named = held_up(failure, self.slowest_handler)
+        self._fail(named or failure)
+        if named is not None:
+            raise named from failure
 
     def _tick(self, now_ns: int) -> None:
         self._mark(now_ns)
@@ -358,7 +366,8 @@ class ServiceContainer(Agent):
                 messages = yield from self._loaded(recordings)
             state.silent_in = "on_start"
             try:
-                self._service.on_start(self._cluster, messages)
+                start = self._service.on_start
+                self._callbacks.watched("on_start", lambda: start(self._cluster, messages))
             finally:
                 state.silent_in = None
         except Exception as failure:
@@ -460,7 +469,8 @@ class ServiceContainer(Agent):
         failure: Exception | None = None
         recording_id = NULL_VALUE
         try:
-            messages = self._service.on_take_snapshot()
+            callbacks, name = self._callbacks, "on_take_snapshot"
+            messages = callbacks.each(name, callbacks.watched(name, self._service.on_take_snapshot))
             with self._archive as archive:
                 recording_id = yield from stored(
                     client, archive, config, point, self._cluster.sessions, messages
