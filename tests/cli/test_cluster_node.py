@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import signal
 import subprocess
@@ -65,6 +66,11 @@ class Stuck(Sum):
         super().on_session_message(session, timestamp, message, position)
         if message == b"13":
             threading.Event().wait()
+        if message == b"17":
+            # In code that is not Python's, which no signal reaches: a lock that is taken twice.
+            library, lock = ctypes.CDLL(None), ctypes.create_string_buffer(128)
+            library.pthread_mutex_lock(lock)
+            library.pthread_mutex_lock(lock)
 
 
 class Stranger:
@@ -187,9 +193,12 @@ def test_a_member_runs_until_it_is_told_to_stop_and_frees_its_counters(place: Pl
 
 
 @pytest.mark.slow
-def test_a_handler_that_does_not_return_does_not_keep_the_process_from_ending(place: Place) -> None:
+@pytest.mark.parametrize("number", [13, 17], ids=["python", "native"])
+def test_a_handler_that_does_not_return_does_not_keep_the_process_from_ending(
+    place: Place, number: int
+) -> None:
     with running(place.command(service="Stuck")) as process:
-        assert place.sums(1, 13) == [1, 14]
+        assert place.sums(1, number) == [1, 1 + number]
         process.terminate()
         assert process.wait(TIMEOUT_S) == 143
         assert process.stderr is not None
@@ -199,7 +208,7 @@ def test_a_handler_that_does_not_return_does_not_keep_the_process_from_ending(pl
     await_true(lambda: place.counters() == {})
     # What was acknowledged is there.
     with running(place.command()):
-        assert place.sums(1) == [15]
+        assert place.sums(1) == [2 + number]
 
 
 def test_a_service_that_fails_ends_the_process_and_is_noted(place: Place) -> None:

@@ -118,13 +118,19 @@ def until_stopped() -> Iterator[Stop]:
 def ends_in_time(stop: Stop) -> Iterator[None]:
     """For a body that runs handlers of the user: ends the process if it does not end 8 s after it was told to.
 
-    That is as safe as any other end of the process, such as by ``kill -9``. What the main thread does is printed.
+    That is as safe as any other end of the process, such as by ``kill -9``. What the main thread does is printed. The
+    system tells of a signal also while the main thread is in code that is not Python's, where no handler of it runs.
     """
+    signals, wake = os.pipe()
+    os.set_blocking(wake, False)
     main = threading.get_ident()
     has_ended = threading.Event()
 
     def watch() -> None:
-        stop.wait(None)
+        while not stop.is_set and not has_ended.is_set():
+            ready, _, _ = select.select([stop._wake_read, signals], [], [])
+            if signals in ready and os.read(signals, 1)[0] in (signal.SIGINT, signal.SIGTERM):
+                break
         if has_ended.wait(_END_WITHIN_S):
             return
         frames = traceback.extract_stack(sys._current_frames()[main])
@@ -140,12 +146,16 @@ def ends_in_time(stop: Stop) -> Iterator[None]:
 
     watcher = threading.Thread(target=watch, name="headrace-end", daemon=True)
     watcher.start()
+    previous = signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     try:
         yield
     finally:
+        signal.set_wakeup_fd(previous)
         has_ended.set()
         os.write(stop._wake_write, b"\0")
         watcher.join()
+        os.close(signals)
+        os.close(wake)
 
 
 def _is_of_package(path: str) -> bool:
