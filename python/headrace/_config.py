@@ -18,18 +18,27 @@ def default_directory() -> str:
     """The directory a driver and its clients use when none is given.
 
     ``AERON_DIR`` if set, else ``/dev/shm/aeron-<user>``, or the same in the temporary directory where there is
-    no ``/dev/shm``.
+    no ``/dev/shm``. The user is ``USER``, else the name of the account, else ``default``.
     """
     directory = os.environ.get("AERON_DIR")
     if directory:
         return directory
-    import getpass
     import tempfile
     from pathlib import Path
 
-    user = os.environ.get("USER") or getpass.getuser()
+    user = os.environ.get("USER") or _account_name()
     base = "/dev/shm" if Path("/dev/shm").is_dir() else tempfile.gettempdir()
     return f"{base}/aeron-{user}"
+
+
+def _account_name() -> str:
+    """Of the account that runs this; a container may run as one that the system has no name for."""
+    try:
+        import pwd
+
+        return pwd.getpwuid(os.getuid()).pw_name
+    except (ImportError, KeyError):
+        return "default"
 
 
 def directory_text(directory: object) -> str:

@@ -27,6 +27,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
 
 from headrace._arguments import checked
+from headrace._checks import wrong
 from headrace._exceptions import (
     ClosedError,
     PublicationTimeoutError,
@@ -364,10 +365,16 @@ async def offer(
         The stream position after the message.
 
     Raises:
+        ConfigError: ``timeout_s`` is negative or not a number.
         PublicationTimeoutError: The time is over.
         PublicationClosedError: The publication is closed.
         MaxPositionExceededError: The stream is used up.
     """
+    if timeout_s is not None and not timeout_s >= 0:
+        # Not a number is none either.
+        raise wrong(
+            "timeout_s", timeout_s, "must be a number of seconds of at least 0, or None to wait without end"
+        )
     # The loop's clock, by which its time-outs go.
     loop = asyncio.get_running_loop()
     deadline = None if timeout_s is None else loop.time() + timeout_s

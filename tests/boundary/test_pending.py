@@ -1,5 +1,6 @@
 """Publications, subscriptions and counters that no call waits for."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -95,3 +96,19 @@ def test_nothing_is_left_to_cancel_at_a_client_that_has_ended(is_ended_by_driver
         pending.cancel()
         with pytest.raises(headrace.HeadraceError):
             pending.poll()
+
+
+def test_what_was_taken_or_cancelled_is_not_waited_for(media_client: headrace.Client) -> None:
+    async def wait(pending: Pending[Any]) -> object:
+        return await pending
+
+    pending = media_client.request_counter(COUNTER_TYPE, b"", "awaited twice")
+    assert asyncio.run(wait(pending)) is not None
+    cancelled = media_client.request_counter(COUNTER_TYPE, b"", "cancelled")
+    cancelled.cancel()
+    refused = media_client.request_subscription("aeron:udp?endpoint=nowhere", 4803)
+    with pytest.raises(headrace.RegistrationError):
+        asyncio.run(wait(refused))
+    for one in (pending, cancelled, refused):
+        with pytest.raises(headrace.ClientError, match="ask for it again"):
+            asyncio.run(wait(one))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import re
 import socket
@@ -389,3 +390,70 @@ def test_a_server_that_is_closed_while_it_looks_at_its_requesters_ends_in_order(
         assert server.requester_count == 0
         with pytest.raises(headrace.ClosedError):
             server.poll()
+
+
+class Untold(Exception):
+    """Cannot say what went wrong."""
+
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+def released(_: bytes) -> memoryview:
+    view = memoryview(b"x")
+    view.release()
+    return view
+
+
+def untold(_: bytes) -> bytes:
+    raise Untold
+
+
+def cancelled(_: bytes) -> bytes:
+    raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize("kind", ["plain", "async"])
+@pytest.mark.parametrize(
+    ("fail", "said"),
+    [
+        (released, "^ValueError: operation forbidden on released memoryview"),
+        (untold, "^Untold: its text cannot be made: ValueError$"),
+        (cancelled, "^CancelledError: $"),
+    ],
+)
+def test_whatever_a_handler_does_its_caller_and_the_next_one_are_answered(
+    start, ask, caplog, fail, said, kind
+):
+    def handle(request: bytes) -> bytes:
+        return fail(request) if request == b"bad" else request
+
+    async def handle_async(request: bytes) -> bytes:
+        return handle(request)
+
+    start(handle if kind == "plain" else handle_async)
+    requester = ask()
+    calls = [requester.submit(request) for request in (b"bad", b"good")]
+    with pytest.raises(headrace.RemoteError, match=said):
+        calls[0].result()
+    assert calls[1].result() == b"good"
+    assert "a handler failed" in caplog.text
+
+
+def test_a_call_that_is_cancelled_ends_the_wait_of_its_thread(start, ask, release):
+    def wait(request: bytes) -> bytes:
+        release.wait()
+        return request
+
+    start(wait)
+    requester = ask()
+    first, second = requester.submit(b"first"), requester.submit(b"second")
+    with ThreadPoolExecutor(2) as pool:
+        # One of the threads reads for both.
+        results = [pool.submit(call.result) for call in (first, second)]
+        await_true(lambda: first._reader._waiting_count == 1)
+        for call in (first, second):
+            call.cancel()
+        for result in results:
+            with pytest.raises(headrace.RequestError, match="cancelled"):
+                result.result(TIMEOUT_S)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import pwd
 from pathlib import Path
 
 import pytest
@@ -150,6 +151,13 @@ def test_the_default_directory_follows_the_environment(monkeypatch):
     monkeypatch.delenv("AERON_DIR")
     monkeypatch.setenv("USER", "ada")
     assert default_directory().endswith("/aeron-ada")
+
+
+def test_an_account_without_a_name_has_a_default_directory(monkeypatch):
+    monkeypatch.delenv("AERON_DIR", raising=False)
+    monkeypatch.delenv("USER", raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)
+    assert default_directory().endswith("/aeron-default")
 
 
 SEGMENT_LENGTH = "aeron.archive.segment.file.length"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from headrace._exceptions import RegistrationError
+from headrace._exceptions import ClientError, RegistrationError
 
 if TYPE_CHECKING:
     from headrace import _core
@@ -42,6 +42,7 @@ class Pending(Generic[_Added]):
     def __init__(self, clock: Clock, ask: Callable[[], _core.Pending[_Added]]) -> None:
         self._ask = ask
         self._asked = ask()
+        self._is_over = False
         self._deadline = clock.deadline(CLOSING_TIMEOUT_S)
 
     def poll(self) -> _Added | None:
@@ -55,30 +56,39 @@ class Pending(Generic[_Added]):
             ClosedError: The client is closed.
         """
         try:
-            return self._asked.poll()
+            found = self._asked.poll()
         except RegistrationError as refusal:
             # The driver has no event for the moment at which an endpoint that a program just left is closed.
             if refusal.code != TEMPORARILY_UNAVAILABLE or self._deadline.is_over:
+                self._is_over = True
                 raise
+        else:
+            self._is_over = self._is_over or found is not None
+            return found
         self._asked = self._ask()
         return None
 
     def __await__(self) -> Generator[Any, None, _Added]:
-        """What was asked for, waiting for it without blocking the event loop. Raises as :meth:`poll`."""
-        return (yield from added(self).__await__())
+        """What was asked for, waiting for it without blocking the event loop.
+
+        Raises as :meth:`poll`, and :class:`headrace.ClientError` where it was taken, refused or cancelled before: there
+        is nothing to wait for.
+        """
+        return (yield from added(self, lambda: self._is_over).__await__())
 
     def cancel(self) -> None:
         """Give it up. What came of it already is closed. Never blocks.
 
         Nothing happens once it was taken, or after the client has ended, with which it went.
         """
+        self._is_over = True
         self._asked.cancel()
 
     def __repr__(self) -> str:
         return repr(self._asked)
 
 
-async def added(pending: _Asked[_Added]) -> _Added:
+async def added(pending: _Asked[_Added], is_over: Callable[[], bool] = lambda: False) -> _Added:
     """What was asked for with ``Client.request_publication`` and its like; ``await pending`` is short for it.
 
     Cancelling it gives the request up.
@@ -95,6 +105,10 @@ async def added(pending: _Asked[_Added]) -> _Added:
     delay_s = 0.0
     try:
         while (found := pending.poll()) is None:
+            if is_over():
+                raise ClientError(
+                    "what was asked for was taken, refused or cancelled before: ask for it again"
+                )
             delay_s = next(delays, delay_s)
             await asyncio.sleep(delay_s)
     except asyncio.CancelledError:

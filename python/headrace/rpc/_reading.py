@@ -79,6 +79,7 @@ class Call:
         self._reader.calls.forget(self._correlation_id)
         if not self.done():
             self._error = RequestError("the call was cancelled")
+            self._reader.wake()
 
     def __repr__(self) -> str:
         return f"Call(correlation_id={self._correlation_id}, done={self.done()})"
@@ -116,6 +117,10 @@ class ThreadReader:
     def fail(self, error: type[Exception], text: str) -> None:
         """End the calls whose answers this reads with an error, from any thread."""
         self.calls.fail(lambda: error(text), self)
+        self.wake()
+
+    def wake(self) -> None:
+        """Have the threads that wait look at their calls, of which one has ended without an answer."""
         with self._changed:
             self._changed.notify_all()
 

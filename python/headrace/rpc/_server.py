@@ -274,30 +274,27 @@ class Server(EitherClosing):
 
     def _handle(self, session: Session, correlation_id: int, request: bytes) -> None:
         try:
-            answer = self._handler(request)
-        except Exception as error:
+            answer = _answer_of(self._handler(request))
+        except (Exception, asyncio.CancelledError) as error:
             self._refuse(session, correlation_id, error)
         else:
-            self._answer(session, correlation_id, answer)
+            session.answer(correlation_id, answer)
 
     async def _handle_async(self, session: Session, correlation_id: int, request: bytes) -> None:
         try:
-            answer = await self._handler(request)  # type: ignore[misc]
-        except Exception as error:
+            answer = _answer_of(await self._handler(request))  # type: ignore[misc]
+        except (Exception, asyncio.CancelledError) as error:
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                # By the server, which ends; otherwise what the handler awaited was cancelled.
+                raise
             self._refuse(session, correlation_id, error)
         else:
-            self._answer(session, correlation_id, answer)
+            session.answer(correlation_id, answer)
 
-    def _answer(self, session: Session, correlation_id: int, answer: object) -> None:
-        if isinstance(answer, (bytes, bytearray, memoryview)):
-            session.answer(correlation_id, bytes(answer))
-        else:
-            error = TypeError(f"the handler gave {type(answer).__name__}: it must give bytes")
-            self._refuse(session, correlation_id, error)
-
-    def _refuse(self, session: Session, correlation_id: int, error: Exception) -> None:
+    def _refuse(self, session: Session, correlation_id: int, error: BaseException) -> None:
         RPC.error("headrace rpc: a handler failed: correlation_id=%d", correlation_id, exc_info=error)
-        session.refuse(correlation_id, f"{type(error).__name__}: {error}")
+        session.refuse(correlation_id, f"{type(error).__name__}: {_text_of(error)}")
 
     @property
     def _is_any_asked(self) -> bool:
@@ -332,3 +329,18 @@ class Server(EitherClosing):
 
     def __repr__(self) -> str:
         return f"Server(channel={self._route.channel!r}, stream_id={self._route.stream_id})"
+
+
+def _answer_of(answer: object) -> bytes:
+    """What a handler gave, as bytes."""
+    if isinstance(answer, (bytes, bytearray, memoryview)):
+        return bytes(answer)
+    raise TypeError(f"the handler gave {type(answer).__name__}: it must give bytes")
+
+
+def _text_of(error: BaseException) -> str:
+    """What an error of a handler says; its class may be unable to tell."""
+    try:
+        return str(error)
+    except Exception as failure:
+        return f"its text cannot be made: {type(failure).__name__}"
