@@ -162,23 +162,33 @@ class Snapshotting:
         log.force()
 
     def validated(self) -> Course[None]:
-        """Invalidates the snapshots of which the archive has no recording, so that no start begins with one."""
+        """Invalidates the snapshots of which the archive lacks a recording, so that no start begins with one.
+
+        With all their parts: a start with some of them would give a service the state of another one.
+        """
         context = self._context
         log = context.recording_log
-        for entry in [entry for entry in log if entry.is_snapshot]:
+        snapshots = [entry for entry in log if entry.is_snapshot]
+        lost = {}
+        for entry in snapshots:
             try:
                 recording = yield from context.archive.asked(requests.find_recording(entry.recording_id))
             except ArchiveError as failure:
                 context.log.error(f"the recording log is not validated: {failure}", failure)
                 return
             if recording is None:
-                log.invalidate(entry)
-                log.force()
-                context.log.warning(
-                    "a snapshot was invalidated, of which the archive has no recording",
-                    f"log_position={entry.log_position} service_id={entry.service_id} "
-                    f"recording_id={entry.recording_id}",
-                )
+                lost[entry.leadership_term_id, entry.log_position] = entry
+        for entry in snapshots:
+            missing = lost.get((entry.leadership_term_id, entry.log_position))
+            if missing is None:
+                continue
+            log.invalidate(entry)
+            log.force()
+            context.log.warning(
+                "a snapshot was invalidated, of which the archive has no recording",
+                f"log_position={entry.log_position} service_id={entry.service_id} "
+                f"recording_id={entry.recording_id} missing={missing.recording_id}",
+            )
         yield from find_plan(context)
 
     def loaded(self, entry: Entry) -> Course[None]:
