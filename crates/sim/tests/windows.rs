@@ -47,7 +47,8 @@ fn a_sender_on_the_receivers_host_may_have_more_on_the_way() {
         ("right", "aeron:udp?endpoint=right:40123", LOCAL_WINDOW),
         ("right", "aeron:udp?endpoint=localhost:40123", LOCAL_WINDOW),
         ("right", "aeron:udp?endpoint=[::1]:40123", LOCAL_WINDOW),
-        ("right", "aeron:udp?endpoint=224.0.1.1:40123", LOCAL_WINDOW),
+        // Receivers of a group are compared with one another, wherever they are.
+        ("right", "aeron:udp?endpoint=224.0.1.1:40123", WINDOW),
         ("left", "aeron:udp?endpoint=224.0.1.1:40123", WINDOW),
     ] {
         assert_eq!(
@@ -95,4 +96,37 @@ fn a_stream_that_several_paths_may_bring_has_the_same_window_on_each() {
         .unwrap();
     world.run_until(SECOND, "a connection", || publication.is_connected());
     assert_eq!(Gauge::new(&node, type_ids::SENDER_LIMIT).value(), WINDOW);
+}
+
+/// The sender waits for two receivers; one of them, like those of Aeron's drivers, has one window for all senders.
+#[test]
+fn receivers_with_and_without_the_setting_form_a_group() {
+    let world = World::new(7);
+    let mut nodes = vec![world.add_node("right").unwrap()];
+    nodes.push(
+        world
+            .add_node_with("left", |config| {
+                config.receiver_local_window_length = 0;
+                Ok(())
+            })
+            .unwrap(),
+    );
+    let clients: Vec<_> = nodes.iter().map(|node| node.connect().unwrap()).collect();
+    let endpoints = ["aeron:udp?endpoint=right:40123", "aeron:udp?endpoint=left:40123"];
+    let publication = clients[0]
+        .add_publication(
+            &format!("aeron:udp?control-mode=manual|fc=min,g:/2|{TERMS}"),
+            STREAM,
+        )
+        .unwrap();
+    let _readers: Vec<_> = clients
+        .iter()
+        .zip(endpoints)
+        .map(|(client, endpoint)| Reader::subscribe(client, endpoint, STREAM))
+        .collect();
+    for endpoint in endpoints {
+        publication.add_destination(endpoint).unwrap();
+    }
+    let count = Gauge::new(&nodes[0], type_ids::FLOW_CONTROL_RECEIVERS);
+    world.run_until(SECOND, "both receivers count", || count.value() == 2);
 }

@@ -132,10 +132,7 @@ impl ReceiveChannels {
         let ReceivePaths::Single(binding) = &found.paths else {
             return None;
         };
-        let group = found.endpoint.channel.kind.group();
-        let is_local = sender.is_loopback()
-            || sender == binding.address.ip()
-            || group.is_some_and(|group| sender == group.interface_address);
+        let is_local = sender.is_loopback() || sender == binding.address.ip();
         is_local.then_some(found.granted_buffer_length / BUFFER_PER_LOCAL_WINDOW)
     }
 

@@ -49,8 +49,21 @@ impl Arrival {
 
     /// Several receivers take the stream, as the channel forces it, or as the group or the sender says.
     fn is_group(&self, params: &SubscriptionParams) -> bool {
-        let says_sender = self.setup.flags & setup::FLAG_GROUP != 0;
-        params.group.is_group(self.is_multicast || says_sender)
+        params.group.is_group(self.has_group())
+    }
+
+    /// Several receivers take the stream, whatever this one is to make of it.
+    fn has_group(&self) -> bool {
+        self.is_multicast || self.setup.flags & setup::FLAG_GROUP != 0
+    }
+
+    /// How much of the sender the socket can hold, if it is on this host. None in groups: a sender that waits for its slowest
+    /// receiver takes a newcomer with a smaller window for one that is too far behind.
+    fn local_room(&self, channels: &ReceiveChannels) -> Option<usize> {
+        if self.has_group() {
+            return None;
+        }
+        channels.local_room(self.endpoint, self.source.ip())
     }
 
     /// Lets the receiver ask again.
@@ -120,7 +133,7 @@ impl Making {
             arrival.clear_session(cx);
             return Ok(());
         };
-        let local_room = channels.local_room(arrival.endpoint, source.ip());
+        let local_room = arrival.local_room(channels);
         let congestion = congestion_control(&cx.config, params, setup, local_room, cx.now_ns);
         let window_length = congestion.window_length_max();
         if setup.mtu > window_length {
