@@ -287,10 +287,10 @@ class DriverConfig(DriverValues):
     receiver_local_window_length: int | None = _setting(
         None, "bytes", "aeron.headrace.rcv.local.window.length"
     )
-    """The same for a sender on the receiver's own host that has no other receivers, with which no network can
-    overflow: at most this, half of the receive buffer that the system grants, and half a term. Where
-    aeron.rcv.initial.window.length or rcv-wnd of the channel is set, that goes for all senders. 0: no sender
-    is treated as being on this host. Default: ``2m``."""
+    """The same for a sender on the receiver's own host, with which no network can overflow: at most this,
+    half of the receive buffer that the system grants, and half a term. In groups it goes for senders of ours
+    with flow control min or tagged. Where aeron.rcv.initial.window.length or rcv-wnd of the channel is set,
+    that goes for all senders. 0: no sender is treated as being on this host. Default: ``2m``."""
 
     socket_receive_buffer_length: int | None = _setting(None, "bytes", "aeron.socket.so_rcvbuf")
     """Receive buffer of each socket; 0 keeps the kernel's default. Not less than the receiver's window. With

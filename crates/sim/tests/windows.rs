@@ -47,8 +47,11 @@ fn a_sender_on_the_receivers_host_may_have_more_on_the_way() {
         ("right", "aeron:udp?endpoint=right:40123", LOCAL_WINDOW),
         ("right", "aeron:udp?endpoint=localhost:40123", LOCAL_WINDOW),
         ("right", "aeron:udp?endpoint=[::1]:40123", LOCAL_WINDOW),
-        // Receivers of a group are compared with one another, wherever they are.
+        // The sender follows the furthest receiver of the group, which may not be on its host.
         ("right", "aeron:udp?endpoint=224.0.1.1:40123", WINDOW),
+        ("right", "aeron:udp?endpoint=224.0.1.1:40123|fc=max", WINDOW),
+        ("right", "aeron:udp?endpoint=224.0.1.1:40123|fc=min", LOCAL_WINDOW),
+        ("left", "aeron:udp?endpoint=224.0.1.1:40123|fc=min", WINDOW),
         ("left", "aeron:udp?endpoint=224.0.1.1:40123", WINDOW),
     ] {
         assert_eq!(
@@ -98,9 +101,9 @@ fn a_stream_that_several_paths_may_bring_has_the_same_window_on_each() {
     assert_eq!(Gauge::new(&node, type_ids::SENDER_LIMIT).value(), WINDOW);
 }
 
-/// The sender waits for two receivers; one of them, like those of Aeron's drivers, has one window for all senders.
+/// The sender waits for two receivers. The one that it hears first has the wider window.
 #[test]
-fn receivers_with_and_without_the_setting_form_a_group() {
+fn receivers_with_unequal_windows_form_a_group() {
     let world = World::new(7);
     let mut nodes = vec![world.add_node("right").unwrap()];
     nodes.push(

@@ -181,9 +181,10 @@ headrace_protocol::settings! {
     /// How much a sender may have on the way to a receiver, at most.
     "aeron.rcv.initial.window.length" =>
         receiver_initial_window_length: usize = 128 * KIB, Size { min: 256, max: I32_MAX };
-    /// The same for a sender on the receiver's own host that has no other receivers, with which no network can overflow: at most
-    /// this, half of the receive buffer that the system grants, and half a term. Where aeron.rcv.initial.window.length or rcv-wnd
-    /// of the channel is set, that goes for all senders. 0: no sender is treated as being on this host.
+    /// The same for a sender on the receiver's own host, with which no network can overflow: at most this, half of the receive
+    /// buffer that the system grants, and half a term. In groups it goes for senders of ours with flow control min or tagged.
+    /// Where aeron.rcv.initial.window.length or rcv-wnd of the channel is set, that goes for all senders. 0: no sender is treated
+    /// as being on this host.
     "aeron.headrace.rcv.local.window.length" =>
         receiver_local_window_length: usize = 2 * MIB, Size { min: 0, max: I32_MAX };
 

@@ -159,6 +159,9 @@ impl SenderPublication {
         let mut flags = 0;
         if shared.has_group_semantics {
             flags |= setup::FLAG_GROUP;
+            if self.flow_control.receiver_count().is_some() {
+                flags |= setup::FLAG_OWN_WINDOWS;
+            }
         }
         if matches!(shared.exchange, Exchange::Requests { .. }) {
             flags |= setup::FLAG_RESPONSE;

@@ -39,7 +39,7 @@ pub trait FlowControl: Send {
     /// True if the receivers needed for the stream to count as connected are there.
     fn has_required_receivers(&self) -> bool;
 
-    /// Receivers that hold the sender back; none if the strategy does not tell them apart.
+    /// Receivers that hold the sender back, each with its own window; none if the strategy does not tell them apart.
     fn receiver_count(&self) -> Option<usize>;
 
     /// The receiver whose word is the limit, if one's is.

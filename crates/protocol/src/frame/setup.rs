@@ -15,6 +15,9 @@ use crate::bytes::{i32_at, put_i32};
 pub const FLAG_RESPONSE: u8 = 0x80;
 /// The publication has several receivers: multicast or multi-destination.
 pub const FLAG_GROUP: u8 = 0x40;
+/// The sender waits for the slowest of several receivers, each with a window of its own. Ours: Aeron's drivers neither set it
+/// nor look at it, and want receivers with equal windows.
+pub const FLAG_OWN_WINDOWS: u8 = 0x01;
 
 /// Where a stream is and how it is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -161,7 +161,8 @@ fn a_newcomer_that_asks_for_a_setup_is_not_overrun_before_it_speaks() {
     });
     group.world.run_for(SECOND / 5);
     let setups = group.peer.take_frames(FrameKind::Setup);
-    assert_eq!(Setup::decode(&setups[0]).unwrap().flags, setup::FLAG_GROUP);
+    let flags = setup::FLAG_GROUP | setup::FLAG_OWN_WINDOWS;
+    assert_eq!(Setup::decode(&setups[0]).unwrap().flags, flags);
     group.publish();
     group.hear(&status(1, AFTER));
     assert_eq!(group.counted(), (1, LIMIT), "held where the SETUP was sent");

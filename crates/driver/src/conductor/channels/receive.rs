@@ -132,7 +132,10 @@ impl ReceiveChannels {
         let ReceivePaths::Single(binding) = &found.paths else {
             return None;
         };
-        let is_local = sender.is_loopback() || sender == binding.address.ip();
+        let group = found.endpoint.channel.kind.group();
+        let is_local = sender.is_loopback()
+            || sender == binding.address.ip()
+            || group.is_some_and(|group| sender == group.interface_address);
         is_local.then_some(found.granted_buffer_length / BUFFER_PER_LOCAL_WINDOW)
     }
 

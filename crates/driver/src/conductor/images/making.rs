@@ -57,10 +57,9 @@ impl Arrival {
         self.is_multicast || self.setup.flags & setup::FLAG_GROUP != 0
     }
 
-    /// How much of the sender the socket can hold, if it is on this host. None in groups: a sender that waits for its slowest
-    /// receiver takes a newcomer with a smaller window for one that is too far behind.
+    /// How much of the sender the socket can hold, if it is on this host. None in groups that want equal windows.
     fn local_room(&self, channels: &ReceiveChannels) -> Option<usize> {
-        if self.has_group() {
+        if self.has_group() && self.setup.flags & setup::FLAG_OWN_WINDOWS == 0 {
             return None;
         }
         channels.local_room(self.endpoint, self.source.ip())

@@ -2,8 +2,9 @@
 //! (`fc=tagged`).
 //!
 //! A receiver is known from its first status message that counts until it says that it leaves, refuses the stream, or
-//! is silent for the time-out. One that reports from more than a window below the slowest is not let in, so that a
-//! stale receiver does not stop the group. From the SETUP that a newcomer asked for until its first status message the
+//! is silent for the time-out. One that reports from more than its window below the slowest is not let in, so that a
+//! stale receiver does not stop the group. Where receivers have equal windows that is the specification's rule, which
+//! compares ends of windows and would keep out a newcomer with a smaller window. From the SETUP that a newcomer asked for until its first status message the
 //! limit stays put, so that the sender does not overrun it before it can speak.
 
 use super::FlowControl;
@@ -29,6 +30,7 @@ pub struct Group {
 #[derive(Clone, Copy, Debug)]
 struct Receiver {
     id: i64,
+    position: i64,
     limit: i64,
     last_heard_ns: i64,
     is_leaving: bool,
@@ -83,17 +85,24 @@ impl MinFlowControl {
         limits.min().unwrap_or(UNLIMITED)
     }
 
+    /// The position that a newcomer's window must reach, or it is too far behind.
+    fn entrance(&self, held: i64, window: i64) -> i64 {
+        let positions = self.receivers.iter().map(|receiver| receiver.position);
+        positions.fold(held.saturating_sub(window), i64::min)
+    }
+
     fn is_known(&self, receiver_id: i64) -> bool {
         self.receivers.iter().any(|receiver| receiver.id == receiver_id)
     }
 
     /// Notes what a receiver that counts says; false if it is not known.
-    fn update(&mut self, message: &StatusMessage, limit: i64, now_ns: i64) -> bool {
+    fn update(&mut self, message: &StatusMessage, position: i64, now_ns: i64) -> bool {
         let mut receivers = self.receivers.iter_mut();
         let Some(receiver) = receivers.find(|receiver| receiver.id == message.receiver_id) else {
             return false;
         };
-        receiver.limit = limit;
+        receiver.position = position;
+        receiver.limit = position + i64::from(message.receiver_window_length);
         receiver.last_heard_ns = now_ns;
         receiver.is_leaving = message.is_end_of_stream();
         true
@@ -106,12 +115,13 @@ impl FlowControl for MinFlowControl {
         let allowed = position + window;
         let counts = self.counts(message.group_tag);
         let held = self.held_limit(now_ns);
-        let is_known = counts && self.update(message, allowed, now_ns);
+        let is_known = counts && self.update(message, position, now_ns);
         let mut lowest = held.min(self.slowest());
         let is_newcomer = counts && !is_known && !message.is_end_of_stream();
-        if is_newcomer && (self.receivers.is_empty() || allowed >= lowest - window) {
+        if is_newcomer && (self.receivers.is_empty() || allowed >= self.entrance(held, window)) {
             self.receivers.push(Receiver {
                 id: message.receiver_id,
+                position,
                 limit: allowed,
                 last_heard_ns: now_ns,
                 is_leaving: false,

@@ -283,6 +283,27 @@ fn the_cases_of_the_specification() {
 }
 
 #[test]
+fn windows_may_differ() {
+    let message = |receiver_id, window| StatusMessage {
+        receiver_window_length: window,
+        ..tagged_message(receiver_id, None, 0)
+    };
+    let mut flow = group(None, 0);
+    let mut limit = 0;
+    for (id, window, position, expected) in [
+        (1, 16 * WINDOW, 512, 512 + 16 * WINDOW),
+        (2, WINDOW, 512 - WINDOW, 512 + 16 * WINDOW),
+        (3, WINDOW, 511 - 2 * WINDOW, 512 + 16 * WINDOW),
+    ] {
+        limit = flow.on_status_message(&message(id, window), i64::from(position), limit, 0);
+        assert_eq!(limit, i64::from(expected), "{id}");
+    }
+    assert_eq!(flow.receiver_count(), Some(2), "the third is too far behind");
+    assert_eq!(flow.on_idle(0, limit), 512);
+    assert_eq!(flow.limiting_receiver(), Some(2));
+}
+
+#[test]
 fn a_time_out_without_end_does_not_overflow() {
     let forever = Group {
         tag: None,
