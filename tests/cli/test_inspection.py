@@ -27,6 +27,7 @@ from headrace.cli.lifecycle import run_to_exit
 from headrace.cli.live_table import LiveTable
 from headrace.cli.output import contains
 from headrace.cnc.error_log import ErrorEntry
+from headrace.testing import random_loss
 from headrace.tools import LossEntry
 from headrace.tools.views.errors import errors_table
 from headrace.tools.views.loss import loss_table
@@ -139,6 +140,37 @@ def test_streams_names_the_program_that_does_not_read_and_how_long_it_has_not(ru
         assert held_back()["for_ms"] >= 0
         _, out, _ = run("streams", "--dir", driver.directory, "--once")
         assert f"held back by {by} (the [/sleeper] :100:) for" in " ".join(out.split())
+
+
+def test_streams_say_what_the_receivers_lost(run: Run) -> None:
+    with (
+        headrace.MediaDriver.embedded(threading_mode="SHARED") as sends,
+        headrace.MediaDriver.embedded(
+            threading_mode="SHARED", properties=random_loss(0.2, seed=9)
+        ) as receives,
+        sends.connect() as publisher,
+        receives.connect() as subscriber,
+    ):
+        channel = f"aeron:udp?endpoint=127.0.0.1:{free_port()}"
+        subscription = subscriber.add_subscription(channel, 5)
+        publication = publisher.add_publication(f"{channel}|term-length=64k", 5)
+        for _ in range(100):
+            publication.offer_blocking(bytes(1_000), timeout_s=TIMEOUT_S)
+            assert subscription.receive(timeout_s=TIMEOUT_S)
+        _, out, _ = run("streams", "--dir", sends.directory, "--once", "--json")
+        (stream,) = json.loads(out)["streams"]
+        naks, repairs = stream["naks_received"], stream["retransmits_sent"]
+        assert naks > 0
+        assert repairs > 0
+        _, out, _ = run("streams", "--dir", sends.directory, "--once")
+        told = re.search(r"(\d+) NAKs, (\d+) retransmits", " ".join(out.split()))
+        assert told, out
+        # What is repaired twice comes later.
+        assert int(told[1]) >= naks
+        assert int(told[2]) >= repairs
+        _, out, _ = run("streams", "--dir", receives.directory, "--once", "--json")
+        (stream,) = json.loads(out)["streams"]
+        assert (stream["naks_received"], stream["retransmits_sent"]) == (None, None)
 
 
 def test_streams_name_destinations_in_lines_of_their_own(run: Run) -> None:

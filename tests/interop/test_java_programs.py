@@ -50,6 +50,16 @@ def multicast() -> Row:
     return Row(f"{channel}|term-length=64k", [channel])
 
 
+def multicast_min() -> Row:
+    channel = f"aeron:udp?endpoint=239.255.44.5:{free_port()}|interface=127.0.0.1"
+    return Row(f"{channel}|fc=min,g:/2|term-length=64k", [channel] * 2)
+
+
+def multicast_tagged() -> Row:
+    channel = f"aeron:udp?endpoint=239.255.44.7:{free_port()}|interface=127.0.0.1"
+    return Row(f"{channel}|fc=tagged,g:1001/2,t:1s|term-length=64k", [f"{channel}|gtag=1001"] * 2)
+
+
 def dynamic() -> Row:
     control = f"control={free_endpoint()}|control-mode=dynamic"
     channels = [f"aeron:udp?endpoint={free_endpoint()}|{control}" for _ in range(2)]
@@ -95,7 +105,9 @@ SENDS = pytest.mark.parametrize(("sends", "receives"), [("ours", "java"), ("java
 
 
 @SENDS
-@pytest.mark.parametrize("make", [unicast, multicast, dynamic, manual, tagged, paths])
+@pytest.mark.parametrize(
+    "make", [unicast, multicast, multicast_min, multicast_tagged, dynamic, manual, tagged, paths]
+)
 def test_java_programs_at_both_ends(
     drivers: dict[str, Path], peers: Peers, sends: str, receives: str, make: Callable[[], Row]
 ) -> None:
@@ -126,6 +138,15 @@ def test_java_programs_ask_and_answer(
         ),
         peers.command("java", "request", drivers[sends], asked, *numbers, answers, ANSWERS_STREAM_ID),
     )
+
+
+@SENDS
+def test_a_java_program_adds_and_removes_destinations_in_every_form(
+    drivers: dict[str, Path], java: JavaPeer, peers: Peers, sends: str, receives: str
+) -> None:
+    """At once and asynchronously, by channel and by id, of addresses, of a spy and of IPC."""
+    ports = [free_port() for _ in range(6)]
+    peers.run(java.command("Destinations", drivers[sends], drivers[receives], *ports))
 
 
 def test_a_java_program_in_a_group_that_our_driver_sends_to_beside_one_address(

@@ -14,6 +14,11 @@ from tests.ports import free_endpoint, free_port
 pytestmark = pytest.mark.interop
 
 RESOLVERS = {name: free_endpoint() for name in ("ours", "java", "third")}
+# What our drivers lose of what comes in: data, NAKs, status messages, and what tells names.
+LOSES = {
+    "aeron.udp.channel.incoming.interceptors": "loss",
+    "aeron.udp.channel.transport.bindings.loss.args": "rate=0.15|seed=5|recv-msg-mask=0xce",
+}
 NAMES_KNOWN, NEIGHBORS = 16, 15
 
 
@@ -33,8 +38,12 @@ def counters(directory: Path) -> tuple[int, int]:
     return values[NAMES_KNOWN], values[NEIGHBORS]
 
 
-@pytest.mark.parametrize("first", ["ours", "java"])
-def test_names_of_both_drivers(java: JavaPeer, peers: Peers, first: str) -> None:
+@pytest.mark.parametrize(
+    ("first", "losses"),
+    [("ours", {}), ("java", {}), ("java", LOSES)],
+    ids=["ours", "java", "java-15-percent-loss"],
+)
+def test_names_of_both_drivers(java: JavaPeer, peers: Peers, first: str, losses: dict[str, str]) -> None:
     """The second driver speaks to the first, and a third learns of the second from the first."""
     second = "java" if first == "ours" else "ours"
     with ExitStack() as stack:
@@ -43,7 +52,9 @@ def test_names_of_both_drivers(java: JavaPeer, peers: Peers, first: str) -> None
             properties = settings(name, bootstrap)
             if name == "java":
                 return stack.enter_context(java.driver("interop-names-java", "SHARED", properties))
-            return stack.enter_context(our_driver_process(f"interop-names-{name}", properties=properties))
+            return stack.enter_context(
+                our_driver_process(f"interop-names-{name}", properties=properties | losses)
+            )
 
         directories = {first: start(first, first), second: start(second, first)}
         third = start("third", first)

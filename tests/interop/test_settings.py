@@ -14,7 +14,7 @@ from headrace.cnc.error_log import read_error_log
 from tests.helpers import await_true
 from tests.interop.conftest import Peers, our_driver_process
 from tests.interop.messages import Checker
-from tests.interop.test_streams import LOSSES
+from tests.interop.test_streams import FRAGMENTED, LOSSES
 from tests.ports import free_port
 
 pytestmark = pytest.mark.interop
@@ -106,6 +106,38 @@ def test_a_stream_with_as_many_sessions_as_it_may_have(
         second.close()
         for end in ends:
             end()
+
+
+@pytest.mark.parametrize("sends", ["java", "python"])
+def test_the_flow_control_of_groups(java: JavaPeer, peers: Peers, sends: str) -> None:
+    """The publisher's driver waits for both receivers, though its channel does not say so."""
+    group = f"aeron:udp?endpoint=239.255.46.1:{free_port()}|interface=127.0.0.1"
+    size = {"aeron.flow.control.group.min.size": "2"}
+    ours = size | {"aeron.multicast.FlowControl.supplier": "multicast_min"}
+    theirs = size | {
+        "aeron.multicast.FlowControl.supplier": "io.aeron.driver.MinMulticastFlowControlSupplier"
+    }
+    with ExitStack() as stack:
+        directories = {
+            "python": stack.enter_context(our_driver_process("interop-set-ours", properties=ours)),
+            "java": stack.enter_context(java.driver("interop-set-java", "SHARED", LOSSES | theirs)),
+        }
+        peers.run(
+            *(
+                peers.command(language, "subscribe", directory, group, STREAM, COUNT)
+                for language, directory in directories.items()
+            ),
+            peers.command(
+                sends,
+                "publish",
+                directories[sends],
+                f"{group}|term-length=64k",
+                STREAM,
+                COUNT,
+                *FRAGMENTED,
+                14,
+            ),
+        )
 
 
 def _started(run: Callable[[], None]) -> Callable[[], None]:
