@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{Reader, SECOND, World, is_accepted};
+use common::{Reader, SECOND, World, errors_of, is_accepted};
 use headrace_client::{Client, Publication};
 use headrace_sim::Node;
 
@@ -126,6 +126,35 @@ fn a_reader_without_tether_that_stops_lets_readers_elsewhere_go_on_and_comes_bac
             .map(|message| number_of(message))
             .collect();
         assert_eq!(fast, (0..scene.sent).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn timeouts_are_those_of_the_first_subscription_and_others_are_noted() {
+    let world = World::new(6);
+    let node = world.add_node("center").unwrap();
+    let client = node.connect().unwrap();
+    let channel = "aeron:udp?endpoint=center:40123";
+    let (limit, resting) = (
+        "|untethered-window-limit-timeout=500ms",
+        "|untethered-resting-timeout=2s",
+    );
+    let subscribe = |parameters: &str, stream_id| {
+        Reader::subscribe(&client, &format!("{channel}{parameters}"), stream_id)
+    };
+    // The same ones, none, and those of another stream say nothing that does not happen.
+    let _quiet =
+        [(limit, 1), (limit, 1), ("", 1), (resting, 2)].map(|(given, stream)| subscribe(given, stream));
+    assert_eq!(errors_of(&node), [""; 0]);
+    let _noted = subscribe(&format!("{resting}|untethered-window-limit-timeout=1s"), 1);
+    let noted = errors_of(&node);
+    assert_eq!(noted.len(), 2, "{noted:?}");
+    for text in [
+        "untethered-window-limit-timeout=1s has no effect here: the first subscription to the stream on this channel has \
+         500000000 ns, which goes for all of them, channel=aeron:udp?endpoint=center:40123|",
+        "untethered-resting-timeout=2s has no effect here: the first subscription to the stream on this channel has 10000000000",
+    ] {
+        assert!(noted.iter().any(|noted| noted.contains(text)), "{noted:?}");
     }
 }
 

@@ -161,15 +161,22 @@ fn join(
     udp.check_socket_buffers(existing, &cx.defaults)?;
     udp.check_receiver_window(params.receiver_window_length, receive.receive_buffer_length)?;
     params.check_group_tag(&request.channel, receive.group_tag, &receive.endpoint.channel.uri)?;
-    for subscription in subscriptions.iter() {
-        let Some((endpoint, other)) = subscription.network() else {
-            continue;
-        };
-        if endpoint == receive.endpoint.id
-            && subscription.stream_id == request.stream_id
-            && subscription.session_id == params.session_id
-        {
-            params.check_matches(&request.channel, other, &subscription.channel)?;
+    let alike = || {
+        subscriptions.iter().filter_map(|subscription| {
+            let (endpoint, other) = subscription.network()?;
+            let is_alike = endpoint == receive.endpoint.id
+                && subscription.stream_id == request.stream_id
+                && subscription.session_id == params.session_id;
+            is_alike.then_some((subscription, other))
+        })
+    };
+    for (subscription, other) in alike() {
+        params.check_matches(&request.channel, other, &subscription.channel)?;
+    }
+    if let Some((_, first)) = alike().min_by_key(|(subscription, _)| subscription.registration_id) {
+        let uri = ChannelUri::parse(&request.channel)?;
+        for text in params.timeouts_without_effect(&uri, first) {
+            cx.warn(&format!("{text}, channel={}", request.channel));
         }
     }
     Ok(Some(receive.endpoint.id))

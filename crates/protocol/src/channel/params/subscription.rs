@@ -6,6 +6,7 @@ use super::response::is_response;
 use super::timestamps::{ReceiveTimestamps, TimestampOffset};
 use super::{Tags, boolean, duration_ns, number, size_i32};
 use crate::channel::{ChannelError, ChannelUri, Media, keys, unsupported};
+use crate::text::excerpt;
 
 /// How a receiver finds the room that it grants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -144,6 +145,37 @@ impl SubscriptionParams {
             }
             _ => Ok(()),
         }
+    }
+
+    /// One sentence for each time-out of the channel that has no effect, since the first subscription to the stream there
+    /// has another one: readers of one image wait alike.
+    pub fn timeouts_without_effect(&self, channel: &ChannelUri, first: &SubscriptionParams) -> Vec<String> {
+        let timeouts = [
+            (
+                keys::UNTETHERED_WINDOW_LIMIT_TIMEOUT,
+                self.untethered_window_limit_timeout_ns,
+                first.untethered_window_limit_timeout_ns,
+            ),
+            (
+                keys::UNTETHERED_LINGER_TIMEOUT,
+                self.untethered_linger_timeout_ns,
+                first.untethered_linger_timeout_ns,
+            ),
+            (
+                keys::UNTETHERED_RESTING_TIMEOUT,
+                self.untethered_resting_timeout_ns,
+                first.untethered_resting_timeout_ns,
+            ),
+        ];
+        let told = |(key, own, other)| {
+            let value = channel.get(key).filter(|_| own != other)?;
+            Some(format!(
+                "channel parameter {key}={} has no effect here: the first subscription to the stream on this channel has \
+                 {other} ns, which goes for all of them",
+                excerpt(value)
+            ))
+        };
+        timeouts.into_iter().filter_map(told).collect()
     }
 
     /// Fails if this subscription cannot share the endpoint, stream and session filter of an existing one.
