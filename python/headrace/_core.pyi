@@ -208,7 +208,8 @@ class Claim:
 
         Raises:
             BufferError: A slice or an array made from the view is still held. The claim was aborted.
-            ClosedError: The claim was committed or aborted before.
+            ClosedError: The claim was committed or aborted before, or was held longer than the driver's
+                ``publication_unblock_timeout_ns``: then the driver has skipped it, and its message is not sent.
         """
 
     def abort(self) -> None:
@@ -1072,6 +1073,7 @@ class Subscription:
             ClosedError: The subscription is closed.
             ConfigError: The limit is below 0.
             ReentrantError: Polled by another thread, or from inside its own handler.
+            ClientError: The stream went on without this reader, while its process did not run.
             BufferError: With ``view``, the handler kept a slice or an array made from the view.
             DriverTimeoutError: The client ended because the driver is gone.
         """
@@ -1161,6 +1163,7 @@ class Subscription:
             ClosedError: The subscription is closed.
             ConfigError: The limit is below 0.
             ReentrantError: Polled by another thread.
+            ClientError: The stream went on without this reader, while its process did not run.
             DriverTimeoutError: The client ended because the driver is gone.
         """
 
@@ -1190,6 +1193,7 @@ class Subscription:
         Raises:
             ClosedError: The subscription is closed.
             ReentrantError: Polled by another thread.
+            ClientError: The stream went on without this reader, while its process did not run.
             DriverTimeoutError: The client ended because the driver is gone.
         """
 
@@ -1209,6 +1213,7 @@ class Subscription:
             ClosedError: The subscription is closed, or is closed meanwhile.
             ConfigError: The time is below 0, or no strategy has this name.
             ReentrantError: Polled by another thread.
+            ClientError: The stream went on without this reader, while its process did not run.
             DriverTimeoutError: The client ended because the driver is gone.
         """
 
@@ -1230,6 +1235,7 @@ class Subscription:
             DriverTimeoutError: The client ended because the driver is gone.
             ClientError: The client ended for another reason.
             ReentrantError: Polled by another thread.
+            ClientError: The stream went on without this reader, while its process did not run.
         """
 
     def __aiter__(self) -> AsyncIterator[Message]: ...
@@ -1426,6 +1432,7 @@ class Poller:
             ClosedError: The program has closed all subscriptions.
             DriverTimeoutError: A client ended because the driver is gone.
             ReentrantError: Polled by another thread.
+            ClientError: The stream went on without this reader, while its process did not run.
         """
 
     def poll_message(self) -> tuple[Subscription, Message] | None:
@@ -1437,6 +1444,7 @@ class Poller:
             ClosedError: The program has closed all subscriptions.
             DriverTimeoutError: A client ended because the driver is gone.
             ReentrantError: Polled by another thread.
+            ClientError: The stream went on without this reader, while its process did not run.
         """
 
     def receive(
@@ -1455,6 +1463,7 @@ class Poller:
             ClosedError: The program has closed all subscriptions, or closes them meanwhile.
             DriverTimeoutError: A client ended because the driver is gone.
             ReentrantError: Polled by another thread.
+            ClientError: The stream went on without this reader, while its process did not run.
         """
 
     def __iter__(self) -> Self:

@@ -4,10 +4,11 @@ import itertools
 import threading
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
-from headrace import OfferResult, RegistrationError
+from headrace import ClientError, OfferResult, RegistrationError
 from headrace.archive.files.segment_writer import SegmentWriter
 from headrace.archive.protocol.codes import ErrorCode
 from headrace.archive.protocol.messages import PROTOCOL_VERSION, encode
@@ -386,6 +387,39 @@ def test_a_recording_writes_nothing_before_its_position_can_be_seen() -> None:
         if refuse:
             assert session.failure is not None
             assert "no counter left" in session.failure.text
+
+
+@pytest.mark.parametrize("is_in_write", [True, False])
+def test_a_recorder_that_the_stream_has_overtaken_records_nothing_of_it(
+    monkeypatch: pytest.MonkeyPatch, *, is_in_write: bool
+) -> None:
+    """Its process was paused, before a poll or while a block was written; the log came round meanwhile."""
+    first, second = frames(0, 30, 96), bytearray(frames(3840, 30, 96))
+    storage, heard = SimulatedStorage(), Heard()
+    image = FakeImage([(first, len(first)), (second, len(second))])  # type: ignore[list-item]
+    session, counter = recording(storage, image, heard)
+    while counter.value < len(first):
+        session.do_work()
+    if is_in_write:
+        file_type = type(storage.create("other", 0))
+        write = file_type.write
+
+        def pausing(file: Any, offset: int, data: Any) -> None:
+            write(file, offset, data)
+            second[20] ^= 3  # the term
+
+        monkeypatch.setattr(file_type, "write", pausing)
+    else:
+        overtaken = Mock(side_effect=ClientError("the stream went on without this reader"))
+        monkeypatch.setattr(image, "block_poll", overtaken)
+    assert is_in_write or session.has_work()
+    while not session.is_stopped:
+        session.do_work()
+    assert session.failure is not None
+    assert "the stream went on" in session.failure.text
+    assert session.position == counter.value == len(first)
+    assert storage.files["0-0.rec"][: len(first)] == first
+    assert not any(storage.files["0-0.rec"][len(first) :])
 
 
 def test_a_full_disk_ends_a_recording_at_the_last_whole_block() -> None:

@@ -76,7 +76,7 @@ fn claim_exclusive(length: usize) {
         let (mut messages, start) = (0, Instant::now());
         while let Ok(ClaimResult::Claimed(mut claim)) = appender.try_claim(length, i64::MAX) {
             claim.buffer_mut().fill(3);
-            claim.commit();
+            assert!(claim.commit());
             messages += 1;
         }
         let elapsed = start.elapsed();

@@ -73,7 +73,7 @@ fn publish(appender: &ConcurrentAppender, publisher: usize, limit: &Limit, reade
                     ClaimResult::Claimed(mut claim) => {
                         claim.buffer_mut().copy_from_slice(&bytes);
                         let position = claim.position();
-                        claim.commit();
+                        assert!(claim.commit());
                         Append::Position(position)
                     }
                     ClaimResult::Refused(refusal) => refusal,

@@ -132,6 +132,19 @@ pub enum PollError {
     /// The subscription was closed, by this program or because its client ended.
     #[error("subscription is closed")]
     Closed,
+    /// The driver took the reader for dead, gave its place away and went on without it.
+    #[error(
+        "the stream of session {session_id}, stream {stream_id}, went on without this reader at position {position}: this process \
+         did not run for longer than the driver waits for a client (client_liveness_timeout_ns); end the process and start it again"
+    )]
+    Overtaken {
+        /// Session of the publisher.
+        session_id: i32,
+        /// Stream within the channel.
+        stream_id: i32,
+        /// Where the reader is.
+        position: i64,
+    },
 }
 
 /// Why a message can never be sent this way. Normal refusals are values ([`crate::Offer`]).

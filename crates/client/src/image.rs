@@ -3,6 +3,10 @@
 //! The position counter is the whole state of a reader, and only the polling thread stores it. The flag `polling`
 //! makes sure there is one polling thread at a time, which is also what lets the payloads be lent out in place:
 //! the driver zeroes nothing that lies ahead of the stored position.
+//!
+//! All of that ends without a word when the driver takes the client for dead, which it does to a process that was paused.
+//! The counter is then another reader's, and the log comes round. So each poll looks at the counter's owner, each fragment
+//! at its term, and a position is only stored over the one that the poll began with.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
@@ -10,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use headrace_buffers::AtomicBuffer;
 use headrace_buffers::counters::Counter;
 use headrace_buffers::doorbell::{Doorbell, Interests};
+use headrace_buffers::log::frame::FRAME_ALIGNMENT;
 pub use headrace_buffers::log::read::Block;
 use headrace_buffers::log::{Action, Header, LogBuffers, TermGeometry, frame, read};
 use headrace_protocol::command::{Command, REJECTION_REASON_LENGTH_MAX};
@@ -31,6 +36,8 @@ pub struct Image {
     terms: [AtomicBuffer; 3],
     geometry: TermGeometry,
     position: Counter,
+    // What the counter says as long as it is this image's.
+    counter_registration_id: i64,
     closed: AtomicBool,
     // The program took away the last destination that brought it. Written by the thread that services the client.
     left: AtomicBool,
@@ -75,6 +82,8 @@ struct Reading<'a> {
     position: i64,
     start: usize,
     offset: usize,
+    // What the counter has.
+    stored: i64,
 }
 
 impl<'a> Reading<'a> {
@@ -82,14 +91,28 @@ impl<'a> Reading<'a> {
     fn term(&self) -> &'a AtomicBuffer {
         &self.image.terms[self.image.geometry.partition(self.position)]
     }
+
+    #[inline]
+    fn term_id(&self) -> i32 {
+        self.image.geometry.term_id(self.position)
+    }
+
+    /// True when the frame that comes next is of a later lap.
+    #[inline]
+    fn is_overtaken(&self) -> bool {
+        let (term, start) = (self.term(), self.start);
+        start.is_multiple_of(FRAME_ALIGNMENT)
+            && frame::committed(term, start).is_some()
+            && frame::term_id(term, start) != self.term_id()
+    }
 }
 
 impl Drop for Reading<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.offset > self.start {
-            self.image
-                .store_position(advance(self.position, self.offset - self.start));
+            let position = advance(self.position, self.offset - self.start);
+            self.image.store_position(&mut self.stored, position);
         }
         self.image.polling.store(false, Ordering::Release);
     }
@@ -101,6 +124,7 @@ impl Image {
             terms: [0, 1, 2].map(|partition| parts.log.term(partition).clone()),
             geometry: parts.log.geometry(),
             join_position: parts.position.get_acquire(),
+            counter_registration_id: parts.position.registration_id(),
             position: parts.position,
             closed: AtomicBool::new(false),
             left: AtomicBool::new(false),
@@ -121,8 +145,12 @@ impl Image {
 
     /// Keeps the values of now and ends polling. The driver may reuse the counter from here on.
     pub(crate) fn close(&self) {
+        self.close_at(self.position.get_acquire());
+    }
+
+    fn close_at(&self, position: i64) {
         self.last_state.get_or_init(|| LastState {
-            position: self.position.get_acquire(),
+            position,
             end_of_stream_position: self.log.metadata().end_of_stream_position_acquire(),
             is_publication_revoked: self.log.metadata().is_publication_revoked_acquire(),
         });
@@ -144,10 +172,26 @@ impl Image {
 
     // The counter may be another one's once the image is closed.
     #[inline]
-    fn store_position(&self, position: i64) {
-        if !self.is_closed() {
-            self.position.set_release(position);
+    fn store_position(&self, stored: &mut i64, position: i64) {
+        if !self.is_closed() && self.owns_counter() && self.position.compare_and_set(*stored, position) {
+            *stored = position;
             self.position_doorbell.ring();
+        }
+    }
+
+    #[inline]
+    fn owns_counter(&self) -> bool {
+        self.position.registration_id() == self.counter_registration_id
+    }
+
+    /// Ends the image where it is.
+    #[cold]
+    fn overtaken(&self, position: i64) -> PollError {
+        self.close_at(position);
+        PollError::Overtaken {
+            session_id: self.session_id,
+            stream_id: self.stream_id,
+            position,
         }
     }
 
@@ -169,8 +213,15 @@ impl Image {
             position,
             start,
             offset: start,
+            stored: position,
         };
-        Ok((!self.is_closed()).then_some(reading))
+        if self.is_closed() {
+            return Ok(None);
+        }
+        if !self.owns_counter() || reading.is_overtaken() {
+            return Err(self.overtaken(position));
+        }
+        Ok(Some(reading))
     }
 
     /// Delivers up to `fragment_limit` fragments, not beyond the end of a term. Returns how many.
@@ -314,6 +365,7 @@ impl Image {
             return Ok(0);
         };
         let limit_offset = self.limit_offset(reading.position, limit_position);
+        let (position, term_id) = (reading.position, reading.term_id());
         read::try_read_controlled(
             reading.term(),
             self.geometry,
@@ -321,6 +373,9 @@ impl Image {
             limit_offset,
             fragment_limit,
             |payload, header| {
+                if header.term_id() != term_id {
+                    return Err(self.overtaken(position).into());
+                }
                 handler(payload, &header)?;
                 // The handler may be what closed the subscription.
                 Ok(if self.closed.load(Ordering::Relaxed) {
@@ -347,15 +402,24 @@ impl Image {
         let Some(mut reading) = self.begin()? else {
             return Ok(0);
         };
-        let (position, start) = (reading.position, reading.start);
-        let limit_offset = self.limit_offset(position, limit_position);
+        let limit_offset = self.limit_offset(reading.position, limit_position);
+        let (term, term_id, position) = (reading.term(), reading.term_id(), reading.position);
+        let Reading {
+            start,
+            offset,
+            stored,
+            ..
+        } = &mut reading;
         read::try_read_controlled(
-            reading.term(),
+            term,
             self.geometry,
-            &mut reading.offset,
+            offset,
             limit_offset,
             fragment_limit,
             |payload, header| {
+                if header.term_id() != term_id {
+                    return Err(self.overtaken(position).into());
+                }
                 let action = handler(payload, &header)?;
                 let closed = self.closed.load(Ordering::Relaxed);
                 Ok(if closed && action != Action::Abort {
@@ -364,7 +428,7 @@ impl Image {
                     action
                 })
             },
-            |reached| self.store_position(advance(position, reached - start)),
+            |reached| self.store_position(stored, advance(position, reached - *start)),
         )
     }
 

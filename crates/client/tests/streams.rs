@@ -177,7 +177,7 @@ fn threads_share_a_publication_and_each_keeps_its_order() {
                             ClaimResult::Claimed(mut claim) => {
                                 claim.put(0, &message);
                                 let position = claim.position();
-                                claim.commit();
+                                assert!(claim.commit());
                                 Offer::Position(position)
                             }
                             ClaimResult::Refused(refusal) => refusal,

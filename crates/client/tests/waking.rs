@@ -68,7 +68,7 @@ fn a_claim_wakes_when_it_is_committed_and_an_exclusive_offer_as_any_other() {
     let client = live.client();
     let (publication, subscription) = pair(&client, IPC);
     each_message_wakes(&subscription, || match publication.try_claim(8).unwrap() {
-        ClaimResult::Claimed(claim) => claim.commit(),
+        ClaimResult::Claimed(claim) => assert!(claim.commit()),
         ClaimResult::Refused(refused) => panic!("{refused:?}"),
     });
     drop(publication);

@@ -54,8 +54,13 @@ impl Claim {
             .loan
             .is_none_or(|(view, exporter)| end_loan(view.bind(py), exporter.bind(py)));
         if commit && taken_back {
-            open.claim.commit();
-            return Ok(true);
+            if open.claim.commit() {
+                return Ok(true);
+            }
+            return Err(errors::closed(
+                "the claim was held longer than the driver's publication_unblock_timeout_ns, which skipped it: its message was \
+                 not sent, and it",
+            ));
         }
         open.claim.abort();
         if commit {

@@ -198,6 +198,7 @@ pub(crate) fn poll(error: PollError) -> PyErr {
     match error {
         PollError::Busy { .. } => reentrant(&message),
         PollError::Closed => closed_error(&message),
+        PollError::Overtaken { .. } => plain("ClientError", &message),
     }
 }
 

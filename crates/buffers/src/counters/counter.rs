@@ -1,6 +1,6 @@
 //! One counter's value.
 
-use super::{REFERENCE_ID_OFFSET, VALUE_LENGTH, checked_index};
+use super::{REFERENCE_ID_OFFSET, REGISTRATION_ID_OFFSET, VALUE_LENGTH, checked_index};
 use crate::AtomicBuffer;
 use crate::memory::Memory;
 
@@ -74,6 +74,12 @@ impl<M: Memory> Counter<M> {
     #[inline]
     pub fn compare_and_set(&self, expected: i64, value: i64) -> bool {
         self.values.compare_and_set_i64(self.offset, expected, value)
+    }
+
+    /// What the counter was made for. It changes when the counter is given to another owner.
+    #[inline]
+    pub fn registration_id(&self) -> i64 {
+        self.values.get_i64_acquire(self.offset + REGISTRATION_ID_OFFSET)
     }
 
     /// Says what the counter refers to.

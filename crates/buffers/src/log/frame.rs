@@ -195,6 +195,19 @@ pub fn commit<M: Memory>(term: &M, offset: usize, length: usize) {
     term.put_i32_release(offset + FRAME_LENGTH_OFFSET, length as i32);
 }
 
+/// As [`commit`] for a frame that others may have ended: false if it is no longer claimed.
+#[inline(always)]
+pub fn commit_claim<M: Memory>(term: &M, offset: usize, length: usize) -> bool {
+    let length = length as i32;
+    term.compare_and_set_i32(offset + FRAME_LENGTH_OFFSET, -length, length)
+}
+
+/// True while a claim of this length is neither published nor taken away.
+#[inline(always)]
+pub fn is_claimed<M: Memory>(term: &M, offset: usize, length: usize) -> bool {
+    frame_length_acquire(term, offset) == -(length as i32)
+}
+
 /// Writes and publishes a padding frame over a slot that this caller owns.
 pub fn put_padding<M: Memory>(term: &M, offset: usize, length: usize, identity: TermIdentity) {
     claim(term, offset, length, kind(FLAGS_UNFRAGMENTED, TYPE_PAD), identity);

@@ -139,6 +139,25 @@ pub(crate) fn prepare(config: &DriverConfig, clock: &dyn Clock) -> Result<(), Di
     Ok(())
 }
 
+/// Deletes the directory at the end of the driver that made `cnc`. One that another driver has taken over meanwhile, because
+/// this one did not run for a while, is left alone.
+pub(crate) fn delete_own(directory: &Path, cnc: &CncFile) -> Result<(), DirectoryError> {
+    let path = directory.join(cnc::FILE_NAME);
+    let is_own = match CncFile::map(&path, Access::ReadOnly) {
+        Ok(found) => found.driver_identity() == cnc.driver_identity(),
+        Err(CncError::Io(error)) => error.kind() == io::ErrorKind::NotFound,
+        Err(_) => false,
+    };
+    if !is_own {
+        eprintln!(
+            "WARNING: aeron.dir={} is kept: another driver has taken it over",
+            directory.display()
+        );
+        return Ok(());
+    }
+    delete(directory)
+}
+
 /// Deletes the directory and everything in it, also what clients put there meanwhile.
 pub(crate) fn delete(directory: &Path) -> Result<(), DirectoryError> {
     let mut deleted = fs::remove_dir_all(directory);

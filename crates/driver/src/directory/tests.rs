@@ -318,3 +318,28 @@ fn a_directory_that_cannot_be_made_is_named() {
         "{error}"
     );
 }
+
+#[test]
+fn a_directory_that_another_driver_took_over_is_not_deleted() {
+    let (fixture, first) = Fixture::with_driver(0);
+    let directory = &fixture.config.directory;
+    fixture.prepare().unwrap();
+    let identity = CncIdentity {
+        client_liveness_timeout_ns: 1,
+        start_timestamp_ms: 2,
+        pid: 2,
+        page_size: 4096,
+    };
+    let second = CncFile::create(directory, &CncLengths::default(), &identity).unwrap();
+    delete_own(directory, &first).unwrap();
+    assert!(
+        directory.join(cnc::FILE_NAME).exists(),
+        "not ready yet, and another's"
+    );
+    second.signal_ready().unwrap();
+    delete_own(directory, &first).unwrap();
+    assert!(directory.join(cnc::FILE_NAME).exists());
+    delete_own(directory, &second).unwrap();
+    assert!(!directory.exists());
+    delete_own(directory, &second).unwrap();
+}

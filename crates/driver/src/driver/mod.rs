@@ -195,7 +195,7 @@ impl MediaDriver {
             source,
         })?;
         if self.config.dir_delete_on_shutdown {
-            directory::delete(&self.config.directory)?;
+            directory::delete_own(&self.config.directory, &running.cnc)?;
         }
         Ok(())
     }

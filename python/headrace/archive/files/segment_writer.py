@@ -2,6 +2,10 @@
 
 The first header of a block is written last. A process that is killed between two pages of a write so leaves a block
 that begins with no header, which recovery does not take for a part of the recording, on any file system.
+
+A block lies in the log of a stream, where it stays until the recorder has passed it, unless the recorder's process is
+paused for so long that the driver takes it for dead. So the header is read before the rest is written and compared
+with what is there afterwards.
 """
 
 from __future__ import annotations
@@ -9,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from headrace.archive.errors import SegmentError
 from headrace.archive.files.cut_files import clear_from, set_segment_aside
 from headrace.positions import HEADER_LENGTH, Geometry, segment_name
 
@@ -83,14 +88,22 @@ class SegmentWriter:
 
         Raises:
             OSError: The disk refuses.
+            SegmentError: The block changed while it was written.
         """
         file = self._file
         assert file is not None, "opened before it is written to"
+        source, header = block, bytes(block[:HEADER_LENGTH])
         if self._checksum is not None:
             block = self._checksum.put(block)
         block, offset = memoryview(block), self.position - self._base
         if len(block) > HEADER_LENGTH:
             file.write(offset + HEADER_LENGTH, block[HEADER_LENGTH:])
+        if bytes(source[:HEADER_LENGTH]) != header:
+            raise SegmentError(
+                f"the stream went on while its block at position={self.position} was written: the archive's process "
+                "did not run for longer than the driver waits for a client (client_liveness_timeout_ns); the recording "
+                "ends before that block"
+            )
         file.write(offset, block[:HEADER_LENGTH])
         if self._sync_level > 0:
             file.sync(self._sync_level)

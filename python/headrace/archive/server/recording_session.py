@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Protocol
 
-from headrace._exceptions import HeadraceError
+from headrace._exceptions import ClientError, HeadraceError
 from headrace._states import Life
 from headrace.archive.errors import SegmentError
 from headrace.archive.files.frames import TYPE_PADDING, read_frame
@@ -110,7 +110,7 @@ class RecordingSession:
             return True
         try:
             self.image.block_poll(_leave, self._block_length, view=True)
-        except _BlockThere:
+        except (_BlockThere, ClientError):
             return True
         return self.image.is_closed or self.image.is_end_of_stream
 
@@ -160,7 +160,7 @@ class RecordingSession:
         image = self.image
         try:
             consumed = image.block_poll(self._write, self._block_length, view=True)
-        except (OSError, SegmentError) as failure:
+        except (OSError, SegmentError, ClientError) as failure:
             self.fail(failure)
             return 1
         if consumed:

@@ -20,23 +20,17 @@ pub enum ClaimResult<'a, M: Memory = AtomicBuffer> {
 /// One frame, claimed and not yet visible. Dropped without [`Claim::commit`], it becomes padding.
 ///
 /// While a claim is open no reader passes it, so it should be filled and committed without delay; the driver
-/// takes it away after the unblock timeout, after which nothing the owner does is delivered.
+/// takes it away after the unblock timeout. [`Claim::commit`] then says so; what the owner still writes may overwrite
+/// another message, once the log has come round.
 pub struct Claim<'a, M: Memory = AtomicBuffer> {
     term: Term<'a, M>,
     offset: usize,
+    term_id: i32,
     frame_length: usize,
     position: i64,
-    outcome: Outcome,
+    is_finished: bool,
     // Rung once the frame is visible.
     doorbell: Option<Doorbell>,
-}
-
-/// What dropping a claim does; everything happens there, so that a claim is finished exactly once.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    Abort,
-    Commit,
-    HandedOver,
 }
 
 enum Term<'a, M> {
@@ -61,9 +55,10 @@ impl<'a, M: Memory> Claim<'a, M> {
         Self {
             term: Term::Borrowed(term),
             offset,
+            term_id: frame::term_id(term, offset),
             frame_length,
             position,
-            outcome: Outcome::Abort,
+            is_finished: false,
             doorbell: None,
         }
     }
@@ -128,10 +123,30 @@ impl<'a, M: Memory> Claim<'a, M> {
         self.term.get().put_i64(offset, value);
     }
 
-    /// Publishes the frame.
+    /// Publishes the frame. False, with nothing done, if the driver took the claim away before.
     #[inline]
-    pub fn commit(mut self) {
-        self.outcome = Outcome::Commit;
+    #[must_use = "a claim that was held too long is not sent"]
+    pub fn commit(mut self) -> bool {
+        self.is_finished = true;
+        self.finish()
+    }
+
+    /// Makes the frame visible, if it is this claim's still.
+    #[inline]
+    fn finish(&self) -> bool {
+        let is_finished =
+            self.is_open() && frame::commit_claim(self.term.get(), self.offset, self.frame_length);
+        if let (true, Some(doorbell)) = (is_finished, &self.doorbell) {
+            doorbell.ring();
+        }
+        is_finished
+    }
+
+    /// The driver pads a claim that it takes away, and the log's next lap has other terms.
+    #[inline]
+    fn is_open(&self) -> bool {
+        let (term, offset) = (self.term.get(), self.offset);
+        frame::is_claimed(term, offset, self.frame_length) && frame::term_id(term, offset) == self.term_id
     }
 
     /// Gives the space back as padding, as dropping does.
@@ -144,13 +159,14 @@ impl<'a, M: Memory> Claim<'a, M> {
     where
         M: Clone,
     {
-        self.outcome = Outcome::HandedOver;
+        self.is_finished = true;
         Claim {
             term: Term::Owned(self.term.get().clone()),
             offset: self.offset,
+            term_id: self.term_id,
             frame_length: self.frame_length,
             position: self.position,
-            outcome: Outcome::Abort,
+            is_finished: false,
             doorbell: self.doorbell.take(),
         }
     }
@@ -183,16 +199,11 @@ impl Claim<'_> {
 impl<M: Memory> Drop for Claim<'_, M> {
     #[inline]
     fn drop(&mut self) {
-        let term = self.term.get();
-        match self.outcome {
-            Outcome::Commit => {}
-            Outcome::Abort => frame::put_kind(term, self.offset, FLAGS_UNFRAGMENTED, TYPE_PAD),
-            Outcome::HandedOver => return,
+        if self.is_finished || !self.is_open() {
+            return;
         }
-        frame::commit(term, self.offset, self.frame_length);
-        if let Some(doorbell) = &self.doorbell {
-            doorbell.ring();
-        }
+        frame::put_kind(self.term.get(), self.offset, FLAGS_UNFRAGMENTED, TYPE_PAD);
+        self.finish();
     }
 }
 

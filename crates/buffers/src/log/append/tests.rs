@@ -3,10 +3,13 @@
 use super::*;
 use crate::AtomicBuffer;
 use crate::log::descriptor::framed_length;
-use crate::log::frame::{FLAG_BEGIN, FLAG_END, FrameHeader, TYPE_PAD};
+use crate::log::frame::{
+    FLAG_BEGIN, FLAG_END, FLAGS_UNFRAGMENTED, FrameHeader, TYPE_DATA, TYPE_PAD, TermIdentity,
+};
 use crate::log::raw_tail;
 use crate::log::read::read;
 use crate::log::spec::{LogSpec, LogType, StartPosition};
+use crate::log::unblock::{Unblock, unblock};
 
 const TERM: usize = 65_536;
 
@@ -255,9 +258,46 @@ fn a_claim_is_invisible_until_committed() {
     claim.set_flags(FLAG_BEGIN);
     assert_eq!(messages(appender.log(), 0), []);
     assert_eq!(frame::frame_length_acquire(appender.log().term(0), 0), -37);
-    claim.into_owned().commit();
+    assert!(claim.into_owned().commit());
     assert_eq!(messages(appender.log(), 0), [(FLAG_BEGIN, b"abcde".to_vec())]);
     assert_eq!(frame::reserved_value(appender.log().term(0), 0), -3);
+}
+
+/// The driver covers a claim that is held too long, and the log goes on, round to where the claim was.
+#[test]
+fn a_claim_that_was_taken_away_changes_nothing() {
+    for has_come_round in [false, true] {
+        let appender = concurrent();
+        let claims = [0, 1].map(|_| match appender.try_claim(5, i64::MAX).unwrap() {
+            ClaimResult::Claimed(claim) => claim,
+            ClaimResult::Refused(refused) => panic!("{refused:?}"),
+        });
+        let term = appender.log().term(0);
+        assert_eq!(unblock(appender.log(), 0), Unblock::Unblocked);
+        assert_eq!(unblock(appender.log(), 64), Unblock::Unblocked);
+        if has_come_round {
+            let identity = TermIdentity {
+                session_id: 77,
+                stream_id: 1001,
+                term_id: frame::term_id(term, 0).wrapping_add(3),
+            };
+            for offset in [0, 64] {
+                frame::claim(
+                    term,
+                    offset,
+                    37,
+                    frame::kind(FLAGS_UNFRAGMENTED, TYPE_DATA),
+                    identity,
+                );
+            }
+        }
+        let before: Vec<_> = (0..128).step_by(4).map(|offset| term.get_i32(offset)).collect();
+        let [first, second] = claims;
+        assert!(!first.commit());
+        second.abort();
+        let after: Vec<_> = (0..128).step_by(4).map(|offset| term.get_i32(offset)).collect();
+        assert_eq!(before, after);
+    }
 }
 
 #[test]
