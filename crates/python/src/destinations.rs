@@ -1,6 +1,9 @@
 //! What a program changes in the destinations of a publication or of a subscription.
 
-use headrace_client::{ClientError, PublicationHandle, Subscription};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+
+use headrace_client::{ClientError, ErrorCode, PublicationHandle, Subscription};
 use pyo3::prelude::*;
 
 use crate::answer::Answer;
@@ -8,6 +11,9 @@ use crate::asking::ask;
 use crate::exit::detach;
 use crate::kept_client::KeptClient;
 use crate::{arguments, errors};
+
+/// For how long a port that is being closed is asked for again.
+const CLOSING_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What has destinations. Each call asks the driver, and returns the id of the request.
 pub(crate) trait HasDestinations: Sync {
@@ -67,11 +73,30 @@ impl Change {
         kept: &KeptClient,
         stream: &impl HasDestinations,
     ) -> PyResult<i64> {
+        let asked = AtomicI64::new(0);
+        let request = || -> Result<i64, ClientError> {
+            let id = self.request(stream)?;
+            asked.store(id, Ordering::Relaxed);
+            Ok(id)
+        };
+        let retries_until = Instant::now() + CLOSING_TIMEOUT;
         ask(
             py,
             kept,
-            |_| self.request(stream),
-            |client, id| Ok(client.find_operation(id)?.then_some(id)),
+            |_| request(),
+            |client, _| {
+                let id = asked.load(Ordering::Relaxed);
+                match client.find_operation(id) {
+                    // The driver has no event for the moment at which it has closed what held the port.
+                    Err(ClientError::Registration { code, .. })
+                        if code == ErrorCode::ResourceTemporarilyUnavailable
+                            && Instant::now() < retries_until =>
+                    {
+                        request().map(|_| None)
+                    }
+                    found => Ok(found?.then_some(id)),
+                }
+            },
         )
     }
 

@@ -141,6 +141,12 @@ pub fn term_id<M: Memory>(term: &M, offset: usize) -> i32 {
     term.get_i32(offset + TERM_ID_OFFSET)
 }
 
+/// Stream and term as written in the frame, in the word that [`claim`] writes them in.
+#[inline]
+pub(super) fn stream_and_term<M: Memory>(term: &M, offset: usize) -> i64 {
+    term.get_i64(offset + STREAM_ID_OFFSET)
+}
+
 /// Term offset as written in the frame.
 #[inline]
 pub fn term_offset<M: Memory>(term: &M, offset: usize) -> i32 {

@@ -25,7 +25,7 @@ pub enum ClaimResult<'a, M: Memory = AtomicBuffer> {
 pub struct Claim<'a, M: Memory = AtomicBuffer> {
     term: Term<'a, M>,
     offset: usize,
-    term_id: i32,
+    stream_and_term: i64,
     frame_length: usize,
     position: i64,
     is_finished: bool,
@@ -55,7 +55,7 @@ impl<'a, M: Memory> Claim<'a, M> {
         Self {
             term: Term::Borrowed(term),
             offset,
-            term_id: frame::term_id(term, offset),
+            stream_and_term: frame::stream_and_term(term, offset),
             frame_length,
             position,
             is_finished: false,
@@ -146,7 +146,8 @@ impl<'a, M: Memory> Claim<'a, M> {
     #[inline]
     fn is_open(&self) -> bool {
         let (term, offset) = (self.term.get(), self.offset);
-        frame::is_claimed(term, offset, self.frame_length) && frame::term_id(term, offset) == self.term_id
+        frame::is_claimed(term, offset, self.frame_length)
+            && frame::stream_and_term(term, offset) == self.stream_and_term
     }
 
     /// Gives the space back as padding, as dropping does.
@@ -163,7 +164,7 @@ impl<'a, M: Memory> Claim<'a, M> {
         Claim {
             term: Term::Owned(self.term.get().clone()),
             offset: self.offset,
-            term_id: self.term_id,
+            stream_and_term: self.stream_and_term,
             frame_length: self.frame_length,
             position: self.position,
             is_finished: false,

@@ -49,6 +49,7 @@ impl Channels {
         cx: &mut Context,
         request: SendRequest<'_>,
     ) -> Result<&SendChannel, CommandError> {
+        self.note_leaving();
         self.send.join(cx, &mut self.sockets, request)
     }
 
@@ -68,6 +69,7 @@ impl Channels {
         cx: &mut Context,
         request: ReceiveRequest,
     ) -> Result<EndpointId, CommandError> {
+        self.note_leaving();
         self.receive.open(cx, &mut self.sockets, request)
     }
 
@@ -77,6 +79,12 @@ impl Channels {
         cx: &mut Context,
         request: DestinationRequest,
     ) -> Result<(), CommandError> {
+        self.note_leaving();
         self.receive.add_destination(cx, &self.sockets, request)
+    }
+
+    fn note_leaving(&mut self) {
+        let ports = self.send.leaving_ports().chain(self.receive.leaving_ports());
+        self.sockets.note_leaving(ports);
     }
 }

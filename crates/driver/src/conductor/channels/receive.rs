@@ -139,6 +139,13 @@ impl ReceiveChannels {
         is_local.then_some(found.granted_buffer_length / BUFFER_PER_LOCAL_WINDOW)
     }
 
+    /// Ports of the sockets that the receiver is about to close.
+    pub(crate) fn leaving_ports(&self) -> impl Iterator<Item = u16> {
+        self.channels
+            .iter()
+            .flat_map(|receive| receive.paths.leaving_ports(receive.endpoint.is_closing()))
+    }
+
     fn get(&mut self, id: EndpointId) -> Option<&mut ReceiveChannel> {
         self.channels.iter_mut().find(|receive| receive.endpoint.id == id)
     }

@@ -18,6 +18,21 @@ pub(crate) enum ReceivePaths {
 }
 
 impl ReceivePaths {
+    /// Ports of the sockets that are about to be closed; of a channel that closes, all of them.
+    pub(crate) fn leaving_ports(&self, is_closing: bool) -> impl Iterator<Item = u16> {
+        let (own, added) = match self {
+            Self::Single(binding) => (is_closing.then_some(binding), None),
+            Self::Added(destinations) => (None, Some(destinations)),
+        };
+        let added = added
+            .into_iter()
+            .flat_map(|destinations| destinations.list.iter().flatten());
+        let leaving = added.filter(move |destination| is_closing || destination.is_closing);
+        own.into_iter()
+            .chain(leaving.map(|destination| &destination.binding))
+            .map(|binding| binding.address.port())
+    }
+
     /// What clients added, where they may.
     pub(crate) fn added(&self) -> Option<&Destinations> {
         match self {

@@ -88,6 +88,12 @@ impl SendChannels {
         Ok(found.and_then(|endpoint| self.channels.iter().find(|send| send.endpoint.id == endpoint.id)))
     }
 
+    /// Ports of the sockets that the sender is about to close.
+    pub(crate) fn leaving_ports(&self) -> impl Iterator<Item = u16> {
+        let closing = self.channels.iter().filter(|send| send.endpoint.is_closing());
+        closing.map(|send| send.binding.address.port())
+    }
+
     fn get(&mut self, id: EndpointId) -> Option<&mut SendChannel> {
         self.channels.iter_mut().find(|send| send.endpoint.id == id)
     }

@@ -1,9 +1,11 @@
 //! Opening the socket of a channel that none of the open ones serves.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use headrace_buffers::counters::{Counter, type_ids};
+use headrace_protocol::ErrorCode;
 use headrace_protocol::channel::{MulticastGroup, UdpChannel};
 use headrace_sys::net::{GroupInterface, GroupOptions, SocketOptions};
 
@@ -43,6 +45,8 @@ pub(crate) const RECEIVE: Labels = Labels {
 pub(crate) struct Sockets {
     network: Arc<dyn Network>,
     last_endpoint_id: i64,
+    /// Ports of sockets that sender or receiver are about to close.
+    leaving_ports: Vec<u16>,
 }
 
 impl Sockets {
@@ -50,7 +54,14 @@ impl Sockets {
         Self {
             network,
             last_endpoint_id: 0,
+            leaving_ports: Vec::new(),
         }
+    }
+
+    /// Notes which ports this driver holds for no longer than its agents take to let go of them.
+    pub(crate) fn note_leaving(&mut self, ports: impl Iterator<Item = u16>) {
+        self.leaving_ports.clear();
+        self.leaving_ports.extend(ports);
     }
 
     pub(crate) fn next_endpoint_id(&mut self) -> EndpointId {
@@ -58,7 +69,7 @@ impl Sockets {
         EndpointId(self.last_endpoint_id)
     }
 
-    /// A socket of the channel.
+    /// A socket of the channel. A client is asked to try again if its port is about to be free.
     pub(crate) fn open(
         &self,
         channel: &UdpChannel,
@@ -66,7 +77,19 @@ impl Sockets {
     ) -> Result<OpenSocket, CommandError> {
         self.network.open(request).map_err(|error| {
             let local = request.local;
-            open_error(&format!("failed to bind to address {local}: {error}"), channel)
+            let refusal = open_error(&format!("failed to bind to address {local}: {error}"), channel);
+            let is_leaving = self.leaving_ports.contains(&local.port());
+            if error.kind() == io::ErrorKind::AddrInUse && is_leaving {
+                CommandError::new(
+                    ErrorCode::ResourceTemporarilyUnavailable,
+                    format!(
+                        "a channel with this port is in CLOSING state, please retry, {}",
+                        refusal.detail
+                    ),
+                )
+            } else {
+                refusal
+            }
         })
     }
 }
@@ -212,6 +235,69 @@ pub(crate) fn channel_counters(
         Err(error) => {
             cx.counters.free(status.id());
             Err(error)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headrace_protocol::channel::{
+        ChannelRole, ChannelUri, Interface, ResolveError, Resolver, UdpEnvironment,
+    };
+
+    use super::*;
+    use crate::environment::BufferLengths;
+
+    /// Every port is taken.
+    struct Full;
+
+    impl Network for Full {
+        fn open(&self, _request: &SocketRequest) -> io::Result<OpenSocket> {
+            Err(io::ErrorKind::AddrInUse.into())
+        }
+
+        fn buffer_lengths(&self) -> io::Result<BufferLengths> {
+            unreachable!("only asked for sockets")
+        }
+
+        fn interfaces(&self) -> io::Result<Vec<Interface>> {
+            unreachable!("only asked for sockets")
+        }
+    }
+
+    /// Every name is this host.
+    struct ThisHost;
+
+    impl Resolver for ThisHost {
+        fn resolve(&self, _host: &str, port: u16, _param: &str) -> Result<SocketAddr, ResolveError> {
+            Ok((Ipv4Addr::LOCALHOST, port).into())
+        }
+    }
+
+    #[test]
+    fn a_port_that_is_about_to_be_free_is_to_be_tried_again() {
+        let environment = UdpEnvironment {
+            interfaces: &[],
+            resolver: &ThisHost,
+        };
+        let uri = ChannelUri::parse("aeron:udp?endpoint=localhost:24325").unwrap();
+        let channel = UdpChannel::parse(&uri, ChannelRole::Subscription, &environment, 1).unwrap();
+        let request = SocketRequest {
+            local: channel.remote,
+            remote: None,
+            options: SocketOptions::default(),
+        };
+        let mut sockets = Sockets::new(Arc::new(Full));
+        let mut refusal = |leaving: &[u16]| {
+            sockets.note_leaving(leaving.iter().copied());
+            sockets.open(&channel, &request).map(|_| ()).unwrap_err()
+        };
+        let again = refusal(&[7, 24_325]);
+        assert_eq!(again.code, ErrorCode::ResourceTemporarilyUnavailable);
+        assert!(again.detail.contains("CLOSING state, please retry"), "{again}");
+        assert!(again.detail.contains("127.0.0.1:24325"), "{again}");
+        for leaving in [&[][..], &[7]] {
+            assert_eq!(refusal(leaving).code, ErrorCode::GenericError);
         }
     }
 }
