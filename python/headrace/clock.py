@@ -8,7 +8,6 @@ a whole world.
 
 from __future__ import annotations
 
-import math
 import time
 from abc import abstractmethod
 from typing import Protocol
@@ -17,6 +16,8 @@ __all__ = ["SYSTEM_CLOCK", "Clock", "Deadline", "SystemClock"]
 
 _NS_PER_S = 1_000_000_000
 _NS_PER_MS = 1_000_000
+# What is not over in the lifetime of a clock of 64 bits is never over.
+_ENDLESS_S = (1 << 63) / _NS_PER_S
 
 
 class Clock(Protocol):
@@ -54,8 +55,8 @@ class Deadline:
     def __init__(self, clock: Clock, timeout_s: float | None) -> None:
         self._clock = clock
         self.end_ns: int | None = None
-        # More than a clock counts, infinity too, is never over.
-        if timeout_s is not None and math.isfinite(timeout_s):
+        # Infinity, too, is never over.
+        if timeout_s is not None and timeout_s < _ENDLESS_S:
             self.end_ns = clock.monotonic_ns() + max(0, round(timeout_s * _NS_PER_S))
 
     def left_s(self) -> float | None:

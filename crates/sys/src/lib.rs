@@ -23,5 +23,5 @@ pub mod region;
 pub mod signals;
 
 pub use clock::{Clock, SystemClock};
-pub use mapped_file::{Access, MappedFile};
+pub use mapped_file::{Access, MappedFile, check_is_file};
 pub use region::Region;

@@ -1,6 +1,6 @@
 //! Files mapped into memory and shared with other processes.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
@@ -29,6 +29,17 @@ pub struct MappedFile {
 unsafe impl Send for MappedFile {}
 // SAFETY: as for Send.
 unsafe impl Sync for MappedFile {}
+
+/// Fails for a directory, a pipe or a device, which have no length to map.
+pub fn check_is_file(metadata: &Metadata) -> io::Result<()> {
+    if metadata.is_file() {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::InvalidInput,
+        "it is no regular file, but a directory, a pipe or a device",
+    ))
+}
 
 impl MappedFile {
     /// Creates `path`, which must not exist, with `length` zero bytes and maps it.
@@ -59,14 +70,17 @@ impl MappedFile {
         mapped
     }
 
-    /// Maps all of an existing file at its present length.
+    /// Maps all of an existing file at its present length. Anything else in its place, such as a pipe, is refused and not
+    /// waited for.
     pub fn open(path: &Path, access: Access) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
             .write(access == Access::ReadWrite)
+            .custom_flags(libc::O_NONBLOCK)
             .open(path)?;
-        let length = file.metadata()?.len();
-        Self::map(Some(&file), length, access)
+        let metadata = file.metadata()?;
+        check_is_file(&metadata)?;
+        Self::map(Some(&file), metadata.len(), access)
     }
 
     /// Zeroed memory without a file.
@@ -181,6 +195,17 @@ mod tests {
         let path = dir.path().join("log");
         assert!(MappedFile::create(&path, u64::MAX / 2, false).is_err());
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_pipe_in_the_place_of_a_file_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let name = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()).unwrap();
+        // SAFETY: the name is a C string that outlives the call.
+        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+        let refusal = MappedFile::open(&path, Access::ReadOnly).err().unwrap();
+        assert!(refusal.to_string().contains("no regular file"), "{refusal}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +31,17 @@ class DirectoryType(click.ParamType[Path]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """The path, which need not exist yet."""
         return Path(value)
+
+
+class FiniteRange(click.FloatRange):
+    """A number in a range. ``nan`` is in none, and ``inf`` is no time that passes."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number", param, ctx)
+        return number
 
 
 class RegexType(click.ParamType[re.Pattern[str]]):
@@ -122,7 +134,7 @@ def watch_options(command: Command) -> Command:
         "--interval",
         "-i",
         "interval_s",
-        type=click.FloatRange(min=0.05),
+        type=FiniteRange(min=0.05),
         default=1.0,
         show_default=True,
         help="Seconds between refreshes.",

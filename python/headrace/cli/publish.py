@@ -46,12 +46,12 @@ _SILENT_S = 0.2
     help="Send all messages this many times.",
 )
 @click.option(
-    "--rate", "-r", type=click.FloatRange(min=0.001), help="Send at most this many messages a second."
+    "--rate", "-r", type=options.FiniteRange(min=0.001), help="Send at most this many messages a second."
 )
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=0),
+    type=options.FiniteRange(min=0),
     default=10.0,
     show_default=True,
     metavar="SECONDS",

@@ -43,7 +43,7 @@ FORMATS = ["text", "hex", "raw", "none"]
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=0),
+    type=options.FiniteRange(min=0),
     metavar="SECONDS",
     help="End with exit status 1 if no message arrives for this long.  [default: wait without limit]",
 )

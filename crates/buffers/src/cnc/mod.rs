@@ -15,7 +15,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use headrace_sys::{Access, MappedFile};
+use headrace_sys::{Access, MappedFile, check_is_file};
 
 use crate::AtomicBuffer;
 use crate::doorbell::DriverIdentity;
@@ -238,7 +238,9 @@ impl CncFile {
     /// Maps an existing file and checks all of its header. [`CncError::NotReady`] and [`CncError::TooShort`] are
     /// worth another try.
     pub fn map(path: &Path, access: Access) -> Result<Self, CncError> {
-        let length = std::fs::metadata(path)?.len();
+        let metadata = std::fs::metadata(path)?;
+        check_is_file(&metadata)?;
+        let length = metadata.len();
         if length < HEADER_LENGTH as u64 {
             return Err(CncError::TooShort {
                 length: length as usize,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _timeout_option = click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=0.1),
+    type=options.FiniteRange(min=0.1),
     default=5.0,
     show_default=True,
     help="Seconds to wait for the member's answer.",

@@ -17,6 +17,7 @@ from typing import Any
 import click
 
 from headrace._checks import excerpt
+from headrace.cli import options
 from headrace.cli.cluster.access import archive_of, beside_archive_option, directory_argument
 from headrace.cli.cluster.node import service_maker
 from headrace.cli.lifecycle import FAILED
@@ -44,7 +45,7 @@ _ADVICE = (
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=1),
+    type=options.FiniteRange(min=1),
     default=60.0,
     show_default=True,
     help="Seconds without a further entry of the log after which a replay counts as standing still.",

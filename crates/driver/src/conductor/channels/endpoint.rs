@@ -120,11 +120,13 @@ fn subject(id: EndpointId, channel: &UdpChannel) -> Subject<'_> {
     }
 }
 
-/// The open channel that `channel` means, if there is one.
+/// The open channel that `channel` means, if there is one. One that is closing is to be waited for, unless it `gives_way`
+/// to another with the same addresses.
 pub(crate) fn find<'a>(
     endpoints: impl Iterator<Item = &'a Endpoint> + Clone,
     channel: &UdpChannel,
     kind: &str,
+    gives_way: impl Fn(&UdpChannel) -> bool,
 ) -> Result<Option<&'a Endpoint>, CommandError> {
     let mut found = None;
     for endpoint in endpoints.clone() {
@@ -134,7 +136,7 @@ pub(crate) fn find<'a>(
     }
     if found.is_none() {
         found = endpoints
-            .clone()
+            .filter(|endpoint| !(endpoint.is_closing() && gives_way(&endpoint.channel)))
             .find(|endpoint| channel.matches_canonical_form(&endpoint.channel));
     }
     match found {
@@ -199,8 +201,10 @@ mod tests {
         let asked = channel("aeron:udp?endpoint=localhost:24325|alias=second");
         let other = channel("aeron:udp?endpoint=localhost:24326");
         let id_of = |endpoint: &Endpoint, channel| {
-            find([endpoint].into_iter(), channel, "ReceiveChannelEndpoint")
-                .map(|found| found.map(|endpoint| endpoint.id))
+            find([endpoint].into_iter(), channel, "ReceiveChannelEndpoint", |_| {
+                false
+            })
+            .map(|found| found.map(|endpoint| endpoint.id))
         };
         assert_eq!(id_of(&endpoint, &asked), Ok(Some(EndpointId(5))));
         assert_eq!(id_of(&endpoint, &other), Ok(None));
@@ -216,6 +220,8 @@ mod tests {
             "{refusal}"
         );
         assert_eq!(id_of(&endpoint, &other), Ok(None));
+        let no_one = find([&endpoint].into_iter(), &asked, "SendChannelEndpoint", |_| true);
+        assert!(no_one.is_ok_and(|found| found.is_none()), "it gives way");
         endpoint.enter(&recorder, ChannelState::Errored, "too late");
         assert!(endpoint.is_closing());
     }

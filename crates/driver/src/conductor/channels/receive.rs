@@ -113,7 +113,7 @@ impl ReceiveChannels {
     /// The open channel that `channel` means, if there is one.
     pub(crate) fn find(&self, channel: &UdpChannel) -> Result<Option<&ReceiveChannel>, CommandError> {
         let endpoints = self.channels.iter().map(|receive| &receive.endpoint);
-        let found = find(endpoints, channel, "ReceiveChannelEndpoint")?;
+        let found = find(endpoints, channel, "ReceiveChannelEndpoint", |_| false)?;
         Ok(found.and_then(|endpoint| {
             self.channels
                 .iter()

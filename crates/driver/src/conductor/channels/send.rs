@@ -80,7 +80,7 @@ impl SendChannels {
     /// The open channel that `channel` means, if there is one.
     pub(crate) fn find(&self, channel: &UdpChannel) -> Result<Option<&SendChannel>, CommandError> {
         let endpoints = self.channels.iter().map(|send| &send.endpoint);
-        let found = find(endpoints, channel, "SendChannelEndpoint")?;
+        let found = find(endpoints, channel, "SendChannelEndpoint", gives_way)?;
         match found {
             Some(endpoint) => channel.check_carries_answers(&endpoint.channel)?,
             None => channel.check_original()?,
@@ -395,6 +395,12 @@ struct Opened {
     group: Option<SendGroup>,
     status: Counter,
     binding: Binding,
+}
+
+/// A plain channel that closes holds no port that another one needs. To wait for it is more than some clients do: a cluster
+/// client of Aeron's is not connected at all if its publication is told to try again.
+fn gives_way(closing: &UdpChannel) -> bool {
+    closing.kind == UdpChannelKind::Unicast && closing.local.port() == 0
 }
 
 fn open_socket(
