@@ -57,7 +57,7 @@ class Deadline:
         self.end_ns: int | None = None
         # Infinity, too, is never over.
         if timeout_s is not None and timeout_s < _ENDLESS_S:
-            self.end_ns = clock.monotonic_ns() + max(0, round(timeout_s * _NS_PER_S))
+            self.end_ns = clock.monotonic_ns() + round(max(0.0, timeout_s) * _NS_PER_S)
 
     def left_s(self) -> float | None:
         """Seconds until it is over, at least 0; ``None`` when it never is."""

@@ -46,7 +46,7 @@ def test_deadlines_that_are_never_over_and_over_at_once(clock: Clock) -> None:
         assert never.left_s() is None
         assert not never.is_over
         assert repr(never) == "Deadline(never)"
-    for timeout_s in (0.0, -3.0):
+    for timeout_s in (0.0, -3.0, -1e300, -math.inf):
         now: Deadline = clock.deadline(timeout_s)
         assert now.is_over
         assert now.left_s() == 0

@@ -4,8 +4,8 @@
 //! A receiver is known from its first status message that counts until it says that it leaves, refuses the stream, or
 //! is silent for the time-out. One that reports from more than its window below the slowest is not let in, so that a
 //! stale receiver does not stop the group. Where receivers have equal windows that is the specification's rule, which
-//! compares ends of windows and would keep out a newcomer with a smaller window. From the SETUP that a newcomer asked for until its first status message the
-//! limit stays put, so that the sender does not overrun it before it can speak.
+//! compares ends of windows and would keep out a newcomer with a smaller window. From the SETUP that a newcomer asked
+//! for until its first status message the limit stays put, so that the sender does not overrun it before it can speak.
 
 use super::FlowControl;
 use crate::frame::{ErrorFrame, StatusMessage};
