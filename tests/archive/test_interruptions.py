@@ -251,6 +251,36 @@ def test_requests_to_an_archive_that_is_gone_fail_without_a_wait(
     assert [str(one) for one in asyncio.run(play())] == ["the archive is gone"] * 3
 
 
+@pytest.mark.parametrize("is_read", [False, True])
+def test_a_request_that_no_archive_takes_fails_as_one_without_an_answer(
+    archiving: headrace.ArchivingMediaDriver, *, is_read: bool
+) -> None:
+    """It is the archive that is missed, not a subscriber: an archive was killed, or does not come to its requests."""
+
+    async def play(client: headrace.Client, way: headrace.ExclusivePublication) -> None:
+        async with await AsyncArchive.connect(client) as awaited:
+            # Not before: on a busy machine the connection may take longer.
+            awaited.archive._timeout_s = 0.5
+            awaited.archive._publication, kept = way, awaited.archive._publication
+            with pytest.raises(headrace.ArchiveTimeoutError, match=text):
+                await awaited.find_recording(0)
+            awaited.archive._publication = kept
+
+    text = "does not read what came before it" if is_read else "no archive takes requests on aeron:ipc"
+    with archiving.driver.connect() as client, contextlib.ExitStack() as stack:
+        way = stack.enter_context(client.add_exclusive_publication(CHANNEL, STREAM_ID))
+        if is_read:
+            stack.enter_context(client.add_subscription(CHANNEL, STREAM_ID))
+            await_true(lambda: way.offer(b"asked before") == headrace.OfferResult.BACK_PRESSURED)
+        with headrace.Archive.connect(client) as archive:
+            archive._timeout_s = 0.5
+            archive._publication, kept = way, archive._publication
+            with pytest.raises(headrace.ArchiveTimeoutError, match=text):
+                archive.find_recording(0)
+            archive._publication = kept
+        asyncio.run(play(client, way))
+
+
 def test_an_awaited_replay_whose_client_ends_raises(archiving: headrace.ArchivingMediaDriver) -> None:
     """Only the end of the recording ends the iteration quietly."""
 

@@ -21,8 +21,9 @@ from __future__ import annotations
 from headrace._exceptions import ArchiveError, ArchiveTimeoutError, AuthenticationError
 from headrace._names import publish as _publish
 from headrace.archive.archiving_driver import ArchivingMediaDriver
-from headrace.archive.client.archive import Archive, extension_channel
+from headrace.archive.client.archive import Archive
 from headrace.archive.client.durable import DurablePublication
+from headrace.archive.client.extension import extension_channel
 from headrace.archive.client.following.follow import Follow
 from headrace.archive.client.following.machine import FollowState
 from headrace.archive.client.notices import Signal

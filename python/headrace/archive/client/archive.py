@@ -8,8 +8,14 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
-from headrace._arguments import checked, checked_class
-from headrace._exceptions import ArchiveError, ArchiveTimeoutError, ClientError, ClosedError
+from headrace._arguments import checked_class
+from headrace._exceptions import (
+    ArchiveError,
+    ArchiveTimeoutError,
+    ClientError,
+    ClosedError,
+    PublicationTimeoutError,
+)
 from headrace._fork import is_own
 from headrace.archive.client import requests, steps
 from headrace.archive.client.durable import DurablePublication
@@ -19,7 +25,7 @@ from headrace.archive.client.following.settings import Begin, FollowSettings, fo
 from headrace.archive.client.notices import Signal
 from headrace.archive.client.replay import Replay, Replayed, ReplayRange
 from headrace.archive.client.replication import Replication, ReplicationSettings, replication_begun
-from headrace.archive.client.session import LOOK_INTERVAL_S, ArchiveSession, Streams
+from headrace.archive.client.session import ArchiveSession, Streams, look_s
 from headrace.archive.client.settings import ArchiveClientConfig, ArchiveClientSettings
 from headrace.archive.protocol.codes import RecordingSignal, SourceLocation
 from headrace.archive.protocol.descriptor import RecordingDescriptor
@@ -34,7 +40,7 @@ if TYPE_CHECKING:
     from headrace.client import ExclusivePublication, Image, Subscription
     from headrace.client._local_driver import LocalDriver
 
-__all__ = ["Archive", "extension_channel"]
+__all__ = ["Archive"]
 
 R = TypeVar("R")
 REPLAY_STREAM_ID = 1020
@@ -117,9 +123,7 @@ class Archive(ArchiveSession):
             self._check_open()
             while not exchange.is_done:
                 if exchange.to_send is not None:
-                    left_s = exchange.deadline.left_s()
-                    self._way_of(exchange).offer_blocking(exchange.to_send, timeout_s=left_s)
-                    exchange.sent()
+                    self._offer(exchange, exchange.to_send)
                 else:
                     self._wait(exchange)
             return exchange.result()
@@ -142,11 +146,18 @@ class Archive(ArchiveSession):
             self._end(exchange)
             self._lock.release()
 
+    def _offer(self, exchange: Exchange[R], request: bytes) -> None:
+        """Send a request, or wait with it until it is time to look after its exchange."""
+        try:
+            self._way_of(exchange).offer_blocking(request, timeout_s=look_s(exchange))
+        except PublicationTimeoutError:
+            self._look_after(exchange)
+        else:
+            exchange.sent()
+
     def _wait(self, exchange: Exchange[R]) -> None:
         """Wait for one message from the archive, or until it is time to look after an exchange."""
-        left_s = exchange.deadline.left_s()
-        wait_s = LOOK_INTERVAL_S if left_s is None else min(left_s, LOOK_INTERVAL_S)
-        received = self._subscription.receive(timeout_s=wait_s)
+        received = self._subscription.receive(timeout_s=look_s(exchange))
         if received is None:
             self._look_after(exchange)
         else:
@@ -239,7 +250,7 @@ class Archive(ArchiveSession):
     ) -> int:
         """Go on with a stopped recording.
 
-        The publisher must start at its stop position, see :func:`extension_channel`.
+        The publisher must start at its stop position, see :func:`headrace.archive.extension_channel`.
         """
         return self._run(
             requests.extend_recording(
@@ -682,16 +693,3 @@ class Archive(ArchiveSession):
 
 def _lock_timeout_s(left_s: float | None) -> float:
     return threading.TIMEOUT_MAX if left_s is None else min(left_s, threading.TIMEOUT_MAX)
-
-
-@checked
-def extension_channel(channel: str, descriptor: RecordingDescriptor) -> str:
-    """The channel for a publication that goes on where a recording stopped."""
-    geometry, position = descriptor.geometry, descriptor.stop_position
-    return ChannelUri(channel).with_parameters(
-        mtu=descriptor.mtu_length,
-        term_length=descriptor.term_buffer_length,
-        init_term_id=descriptor.initial_term_id,
-        term_id=geometry.term_id(position),
-        term_offset=geometry.term_offset(position),
-    )

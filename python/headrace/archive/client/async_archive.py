@@ -37,7 +37,7 @@ from headrace.archive.client.following.follow import Follow
 from headrace.archive.client.following.settings import Begin, FollowSettings, follow
 from headrace.archive.client.replay import Replay, Replayed, ReplayRange
 from headrace.archive.client.replication import Replication, ReplicationSettings, replication_begun
-from headrace.archive.client.session import LOOK_INTERVAL_S, Streams
+from headrace.archive.client.session import LOOK_INTERVAL_S, Streams, look_s
 from headrace.archive.client.settings import ArchiveClientConfig, ArchiveClientSettings
 from headrace.archive.protocol.codes import RecordingSignal
 from headrace.archive.protocol.retention import Retention, without_retention
@@ -187,8 +187,7 @@ class AsyncArchive(AsyncClosing):
             session._check_open()
             while not exchange.is_done:
                 if exchange.to_send is not None:
-                    await self._offer(session._way_of(exchange), exchange.to_send, exchange.deadline.left_s())
-                    exchange.sent()
+                    await self._offer(exchange, exchange.to_send)
                 else:
                     await self._wait(exchange)
             return exchange.result()
@@ -218,6 +217,15 @@ class AsyncArchive(AsyncClosing):
         except TimeoutError:
             return False
 
+    async def _offer(self, exchange: Exchange[R], request: bytes) -> None:
+        """Send a request, or wait with it until it is time to look after its exchange."""
+        try:
+            await aio.offer(self.archive._way_of(exchange), request, look_s(exchange))
+        except PublicationTimeoutError:
+            self.archive._look_after(exchange)
+        else:
+            exchange.sent()
+
     async def _wait(self, exchange: Exchange[R]) -> None:
         """Take what has come from the archive; wait for more, and look after an exchange, if that is nothing."""
         if self.archive.poll():
@@ -225,16 +233,6 @@ class AsyncArchive(AsyncClosing):
         self.archive._look_after(exchange)
         if exchange.is_waiting:
             await aio.wait_for_messages(self.archive._subscription, LOOK_INTERVAL_S)
-
-    async def _offer(
-        self, publication: ExclusivePublication, request: bytes, timeout_s: float | None
-    ) -> None:
-        try:
-            await aio.offer(publication, request, timeout_s)
-        except PublicationTimeoutError as refusal:
-            if publication.is_connected:
-                raise
-            raise ArchiveTimeoutError(f"no archive takes requests on {publication.channel}") from refusal
 
     async def _resolved(self, subscription: Subscription, channel: str) -> str:
         """The channel of a subscription with the port that the system chose, if it was to choose one."""

@@ -16,6 +16,7 @@ from headrace._arguments import checked_class
 from headrace._closing import Closing
 from headrace._exceptions import (
     ArchiveError,
+    ArchiveTimeoutError,
     AuthenticationError,
     ClientError,
     ClosedError,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from headrace.client import Client, ExclusivePublication, Subscription
     from headrace.clock import Clock
 
-__all__ = ["ArchiveSession", "Signal", "Streams"]
+__all__ = ["ArchiveSession", "Signal", "Streams", "look_s"]
 
 R = TypeVar("R")
 _ARCHIVE_ID_SINCE = 1 << 16 | 11 << 8
@@ -175,7 +176,10 @@ class ArchiveSession(Closing):
             self._abandon(exchange)
 
     def _look_after(self, exchange: Exchange[R]) -> None:
-        """End an exchange for whose answer it is vain to wait."""
+        """End an exchange that it is vain to send, or for whose answer it is vain to wait."""
+        if exchange.to_send is not None and exchange.deadline.is_over:
+            text = self._why_unsent(exchange)
+            exchange.fail(ArchiveTimeoutError(text, correlation_id=exchange.correlation_id))
         exchange.check()
         if self.control_session_id == NULL_VALUE:
             if not self._publication.is_connected:
@@ -186,6 +190,12 @@ class ArchiveSession(Closing):
                 exchange.fail(ArchiveError(text, correlation_id=exchange.correlation_id))
         elif self._is_archive_gone:
             exchange.fail(ArchiveError(_GONE, correlation_id=exchange.correlation_id))
+
+    def _why_unsent(self, exchange: Exchange[Any]) -> str:
+        way = self._way_of(exchange)
+        if not way.is_connected:
+            return f"no archive takes requests on {way.channel}"
+        return f"the request was not sent: the archive does not read what came before it on {way.channel}"
 
     @property
     def _is_archive_gone(self) -> bool:
@@ -325,6 +335,12 @@ class ArchiveSession(Closing):
     def __repr__(self) -> str:
         closed = ", closed" if self._is_closed else ""
         return f"{type(self).__name__}(control_session_id={self.control_session_id}{closed})"
+
+
+def look_s(exchange: Exchange[Any]) -> float:
+    """How long an owner may wait before it looks after an exchange again, in seconds."""
+    left_s = exchange.deadline.left_s()
+    return LOOK_INTERVAL_S if left_s is None else min(left_s, LOOK_INTERVAL_S)
 
 
 def _supplied(supply: Callable[[], object]) -> bytes:
