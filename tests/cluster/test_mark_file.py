@@ -12,8 +12,10 @@ import pytest
 from headrace.archive.files.storage import DirectoryStorage
 from headrace.cluster.errors import ClusterFileError
 from headrace.cluster.mark_file import (
+    UNKNOWN_LOG,
     ClusterComponentType,
     ClusterMarkFile,
+    LogIdentity,
     MarkFields,
     read_mark_fields,
     service_mark_name,
@@ -173,6 +175,17 @@ def test_texts_that_do_not_fit_are_refused_before_a_file_is_made(tmp_path: Path)
     with pytest.raises(ClusterFileError, match="above 8192"):
         taken(tmp_path, service_name="x" * 9000)
     assert not (tmp_path / NAME).exists()
+
+
+def test_which_recording_is_the_log_is_kept_from_start_to_start(tmp_path: Path) -> None:
+    mark = taken(tmp_path)
+    assert mark.log_identity == UNKNOWN_LOG
+    mark.set_log_identity(LogIdentity(3, NOW_MS))
+    mark.close()
+    for _ in range(2):
+        mark = taken(tmp_path)
+        assert mark.log_identity == LogIdentity(3, NOW_MS)
+        mark.close()
 
 
 def test_a_start_that_failed_is_shown(tmp_path: Path) -> None:

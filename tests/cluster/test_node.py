@@ -225,6 +225,39 @@ def test_a_log_whose_archive_was_deleted_is_named_with_what_to_do(tmp_path: Path
     assert "Restore the archive's directory" in str(told.value)
 
 
+@pytest.mark.parametrize("lives", [1, 2])
+def test_the_log_of_another_cluster_is_refused_and_nothing_of_it_is_applied(
+    tmp_path: Path, lives: int
+) -> None:
+    """Both archives number their first recording 0, so that the number says nothing."""
+    for name in ("own", "other"):
+        for life in range(lives):
+            with ClusterNode(Total(), directory=tmp_path / name) as node:
+                assert sums(node, 1) == [life + 1]
+    for name in ("own", "other"):
+        (tmp_path / name / "archive").rename(tmp_path / f"archive-{name}")
+    (tmp_path / "archive-other").rename(tmp_path / "own" / "archive")
+    with ClusterNode(Total(), directory=tmp_path / "own") as node, pytest.raises(ClusterError) as told:
+        node.wait_until_leader(TIMEOUT_S)
+    assert "recording 0 of the archive is not the log of" in str(told.value)
+    assert "Start the archive on the directory that belongs to this cluster's" in str(told.value)
+    # The right one is taken as before.
+    shutil.rmtree(tmp_path / "own" / "archive")
+    (tmp_path / "archive-own").rename(tmp_path / "own" / "archive")
+    with ClusterNode(Total(), directory=tmp_path / "own") as node:
+        assert sums(node, 1) == [lives + 1]
+
+
+def test_a_directory_that_was_another_members_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ClusterNode(Total(), directory=tmp_path, cluster_id=3) as node:
+        assert sums(node, 1) == [1]
+    with ClusterNode(Total(), directory=tmp_path, cluster_id=4) as node:
+        assert sums(node, 1) == [2]
+    assert "the directory was of cluster_id=3 member_id=0, and goes on as of cluster_id=4" in caplog.text
+
+
 def test_another_process_finds_a_node_by_its_directory(tmp_path: Path) -> None:
     program = f"""
 from headrace.cluster import ClusterClient

@@ -7,8 +7,11 @@
 24  i64 start timestamp, ms       60 i32 ingress stream             76 i32 error buffer length | i32 cluster id
 32  i64 process id                136 u32 + text: driver directory, control channel, ingress channel, service name,
 40  i64 candidate term id, legacy     authenticator, directory of the services
+104 i64 recording of the log | i64 when the archive began it, ms; zeros while that is not known
 120 i64 process id | i64 start timestamp, ms, of one of ours that holds a lock on the file; else zeros
 8192 error buffer
+
+What stands at 104 and 120 is ours alone, in a part of the header that no field of the specification uses.
 
 The activity timestamp is 0 until the component is ready, and so is the version: its counters are there before both.
 One of ours holds a lock on the file, which ends with its process, and says so at 120, as an archive does in its mark
@@ -36,8 +39,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MARK_NAME",
+    "UNKNOWN_LOG",
     "ClusterComponentType",
     "ClusterMarkFile",
+    "LogIdentity",
     "MarkFields",
     "marked_directory",
     "no_component_running",
@@ -58,6 +63,8 @@ _NUMBER, _LONG = struct.Struct("<i"), struct.Struct("<q")
 _VERSION_OFFSET, _ACTIVITY_OFFSET, _CANDIDATE_OFFSET, _MEMBER_OFFSET = 8, 16, 40, 64
 _LOCK_HOLDER = struct.Struct("<qq")
 _LOCK_HOLDER_OFFSET = 120
+_LOG = struct.Struct("<qq")
+_LOG_OFFSET = 104
 _PAGE_LENGTH = 4096
 _FULL_SYNC = 2
 # Of the fields, before the texts.
@@ -79,6 +86,22 @@ _MAY_BECOME: dict[int, tuple[int, ...]] = {
     ClusterComponentType.CONSENSUS_MODULE: (ClusterComponentType.UNKNOWN, ClusterComponentType.BACKUP),
     ClusterComponentType.CONTAINER: (ClusterComponentType.UNKNOWN,),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class LogIdentity:
+    """Which recording of which archive is the log: archives number theirs alike, and begin none at the same time.
+
+    Attributes:
+        recording_id: The recording.
+        start_timestamp: When the archive began it, in milliseconds since 1970; going on with it changes nothing.
+    """
+
+    recording_id: int
+    start_timestamp: int
+
+
+UNKNOWN_LOG = LogIdentity(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,10 +274,15 @@ class ClusterMarkFile:
         """The error log of the component before this one, to be saved before :meth:`clear_errors`."""
         self.candidate_term_id = fields.candidate_term_id
         """Legacy: of the component before this one, if the fields have none."""
+        self.log_identity = UNKNOWN_LOG
+        """Which recording the component before this one had as its log."""
+        self.warnings: list[str] = []
+        """What is to be said of the component before this one."""
         length = align(_HEADER_LENGTH + fields.error_buffer_length, _PAGE_LENGTH)
-        header = dataclasses.replace(
+        begun = dataclasses.replace(
             fields, version=0, activity_timestamp=0, start_timestamp=now_ms, header_length=_HEADER_LENGTH
-        ).encode()
+        )
+        header = bytearray(begun.encode())
         self._file = _CLOSED
         try:
             with placed(
@@ -269,8 +297,9 @@ class ClusterMarkFile:
                 _lock(self._file, self.path)
                 self._take_over(fields, now_ms, liveness_timeout_ms)
                 self._file.set_length(length)
-                self._file.write(0, header)
-                self._file.write(_CANDIDATE_OFFSET, _LONG.pack(self.candidate_term_id))
+                _LONG.pack_into(header, _CANDIDATE_OFFSET, self.candidate_term_id)
+                _LOG.pack_into(header, _LOG_OFFSET, *dataclasses.astuple(self.log_identity))
+                self._file.write(0, bytes(header))
         except BaseException:
             self._file.close()
             raise
@@ -290,10 +319,23 @@ class ClusterMarkFile:
         _check_age(data, self.path, now_ms, liveness_timeout_ms)
         if self.candidate_term_id == NULL_VALUE:
             self.candidate_term_id = old.candidate_term_id
+        self._look_at_owner(old, fields)
+        self.log_identity = LogIdentity(*_LOG.unpack_from(data, _LOG_OFFSET))
         if old.header_length == _HEADER_LENGTH:
             # No longer than the file, whatever a damaged header says, and no shorter than nothing.
             length = min(old.error_buffer_length, self._file.length() - _HEADER_LENGTH)
             self.old_errors = self._file.read(_HEADER_LENGTH, max(length, 0))
+
+    def _look_at_owner(self, old: MarkFields, fields: MarkFields) -> None:
+        """A directory may become another member's, as that of a backup does; one that is named by mistake is told."""
+        of_old = f"cluster_id={old.cluster_id} member_id={old.member_id}"
+        of_new = f"cluster_id={fields.cluster_id} member_id={fields.member_id}"
+        module = ClusterComponentType.CONSENSUS_MODULE
+        if old.component_type == module and fields.component_type == module and of_old != of_new:
+            self.warnings.append(
+                f"the directory was of {of_old}, and goes on as of {of_new}, with the state that it has: if that is a "
+                "mistake, stop this member, and start each on its own directory"
+            )
 
     def clear_errors(self) -> None:
         """Begin with an empty error buffer."""
@@ -316,6 +358,11 @@ class ClusterMarkFile:
     def set_member_id(self, member_id: int) -> None:
         """Say to which member it belongs, once that is known."""
         self._file.write(_MEMBER_OFFSET, _NUMBER.pack(member_id))
+
+    def set_log_identity(self, log: LogIdentity) -> None:
+        """Say which recording is the log, so that another archive's is not taken for it."""
+        self.log_identity = log
+        self._file.write(_LOG_OFFSET, _LOG.pack(*dataclasses.astuple(log)))
 
     def write_errors(self, offset: int, data: bytes) -> None:
         """Write into the error buffer."""

@@ -36,14 +36,10 @@ from headrace.cluster.member.election import Lead
 from headrace.cluster.member.ingress import Ingress
 from headrace.cluster.member.leadership import Leadership
 from headrace.cluster.member.operating import Operating
+from headrace.cluster.member.planning import check_log_is_known, check_log_is_whole, find_plan
 from headrace.cluster.member.requests import service_message, service_request
 from headrace.cluster.member.services import Services
-from headrace.cluster.member.snapshotting import (
-    Snapshotting,
-    check_log_is_known,
-    check_log_is_whole,
-    find_plan,
-)
+from headrace.cluster.member.snapshotting import Snapshotting
 from headrace.cluster.member.states import ElectionState, ModuleState, NodeToggle, Toggle
 from headrace.cluster.node_state import NODE_STATE_NAME, NodeStateFile
 from headrace.cluster.protocol import control
@@ -130,7 +126,7 @@ class ConsensusModule(Agent):
         self._held = contextlib.ExitStack()
         try:
             self._open(driver, on_error)
-            self._log.warn_of(doubts)
+            self._log.warn_of([*doubts, *self._mark_file.warnings])
         except BaseException:
             self._release()
             raise
@@ -217,6 +213,7 @@ class ConsensusModule(Agent):
             log=self._log,
             recording_log=recording_log,
             node_state=node_state,
+            mark_file=self._mark_file,
             applied=Applied(config.service_count),
         )
         self._make_parts()

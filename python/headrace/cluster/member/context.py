@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from headrace.cluster.ground.node_archive import NodeArchive
     from headrace.cluster.log.recording_log import RecordingLog
     from headrace.cluster.log.recovery import RecoveryPlan
+    from headrace.cluster.mark_file import ClusterMarkFile
     from headrace.cluster.member.applied import Applied
     from headrace.cluster.member.config import ConsensusModuleConfig
     from headrace.cluster.member.counters import ModuleCounters
@@ -37,6 +38,7 @@ class Context:
     log: AgentLog
     recording_log: RecordingLog
     node_state: NodeStateFile
+    mark_file: ClusterMarkFile
     applied: Applied
 
     def __post_init__(self) -> None:

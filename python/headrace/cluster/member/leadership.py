@@ -20,7 +20,7 @@ from headrace.cluster.member.election import (
 )
 from headrace.cluster.member.log_reader import LogReader, is_snapshot
 from headrace.cluster.member.log_writer import LogWriter
-from headrace.cluster.member.snapshotting import find_plan
+from headrace.cluster.member.planning import check_log_identity, find_plan
 from headrace.cluster.member.states import ModuleState, Toggle
 from headrace.cluster.node_state import CandidateTerm
 from headrace.cluster.protocol import control
@@ -191,6 +191,8 @@ class Leadership:
                 type=EntryType.TERM,
             ),
         )
+        recording = yield from context.archive.asked(requests.find_recording(self._recorded.recording_id))
+        check_log_identity(context, recording)
         channel = ChannelUri(self._heard).with_parameters(session_id=publication.session_id)
         join = control.JoinLog(
             log_position=action.log_position,

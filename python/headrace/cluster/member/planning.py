@@ -1,0 +1,97 @@
+"""What a member would begin with now, and whether its files and its archive's belong together. Specification 6.3."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headrace.archive.client import requests
+from headrace.cluster.errors import ClusterFileError, ClusterTerminalError
+from headrace.cluster.ground.courses import Course
+from headrace.cluster.log.recovery import recovery_plan
+from headrace.cluster.mark_file import UNKNOWN_LOG, LogIdentity
+
+if TYPE_CHECKING:
+    from headrace.archive import RecordingDescriptor
+    from headrace.cluster.member.context import Context
+
+__all__ = ["check_log_identity", "check_log_is_known", "check_log_is_whole", "find_plan"]
+
+# In the channel of the log's recording, of Aeron's members too.
+_LOG_ALIAS = "alias=log"
+
+
+def find_plan(context: Context) -> Course[RecordingDescriptor | None]:
+    """Look what the member would begin with now; the archive says how far the log is recorded. Gives its recording."""
+    log = context.recording_log
+    recording = None
+    if log.last_term is not None:
+        recording = yield from context.archive.asked(requests.find_recording(log.last_term.recording_id))
+        check_log_identity(context, recording)
+    context.plan = recovery_plan(log, context.config.service_count, lambda _: recording)
+    return recording
+
+
+def check_log_identity(context: Context, recording: RecordingDescriptor | None) -> None:
+    """Refuse the recording of another cluster, which may have the same id; note one that was not known.
+
+    The mark file says which recording is the log. A member of Aeron's notes none, and leaves what is noted.
+
+    Raises:
+        ClusterFileError: The archive is not the one that has this cluster's log.
+    """
+    if recording is None:
+        return
+    found = LogIdentity(recording.recording_id, recording.start_timestamp)
+    noted = context.mark_file.log_identity
+    if noted != UNKNOWN_LOG and noted.recording_id == found.recording_id and noted != found:
+        raise ClusterFileError(
+            f"recording {found.recording_id} of the archive is not the log of {context.recording_log.path}: it was "
+            f"begun at start_timestamp={found.start_timestamp}, and the log at {noted.start_timestamp}. Start the "
+            "archive on the directory that belongs to this cluster's directory, or restore both from one copy. If the "
+            f"recording was rebuilt on purpose, delete {context.mark_file.path} first"
+        )
+    if noted != found:
+        context.mark_file.set_log_identity(found)
+
+
+def check_log_is_whole(context: Context, recording: RecordingDescriptor | None) -> None:
+    """Refuse to start from a state of which a part is lost.
+
+    Raises:
+        ClusterTerminalError: The log begins after the snapshot; or after position 0, and there is no snapshot.
+    """
+    plan = context.plan
+    assert plan is not None, "found before"
+    position = plan.snapshots[0].log_position if plan.snapshots else 0
+    if recording is not None and recording.start_position > position:
+        start = f"from the snapshot at position {position}" if plan.snapshots else "without a snapshot"
+        raise ClusterTerminalError(
+            f"the archive has the log from position {recording.start_position} on only, and a start {start} needs it "
+            f"from {position} on: restore recording.log with a later snapshot, or the archive's directory and the "
+            "cluster's, from a copy"
+        )
+
+
+def check_log_is_known(context: Context) -> Course[None]:
+    """Refuse to begin a new log where the archive has one: its recording log was lost.
+
+    A term is in the recording log before anything of it is in the log, so that one that is not there has no messages.
+
+    Raises:
+        ClusterFileError: The archive has a log.
+    """
+    config, log = context.config, context.recording_log
+    if len(log) or config.directory_delete_on_start:
+        return
+    found = yield from context.archive.asked(
+        requests.list_recordings(channel=_LOG_ALIAS, stream_id=config.log_stream_id)
+    )
+    for recording in found:
+        position = yield from context.archive.asked(requests.max_recorded_position(recording.recording_id))
+        if position > recording.start_position:
+            raise ClusterFileError(
+                f"{log.path}: has no term, and the archive has a cluster's log up to position {position} in recording "
+                f"{recording.recording_id}: the recording log is lost. A start without it would lose what clients have "
+                "been answered. Restore the file from a copy. To begin a new cluster, which has nothing of the old "
+                "one, start with directory_delete_on_start=True, or in an empty directory with another archive"
+            )
