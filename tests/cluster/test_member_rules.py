@@ -132,6 +132,30 @@ def test_rule_28_a_channel_that_the_driver_refuses_leaves_the_service_there(worl
     assert container.failure is None
 
 
+class Closing(Echo):
+    """Lets nobody stay."""
+
+    def on_session_open(self, session: Any, timestamp: int) -> None:
+        session.close()
+
+
+def test_a_client_that_the_service_closes_at_once_hears_that_it_was_let_in_and_that_it_is_over(
+    world: World,
+) -> None:
+    """Aeron's clients, and ours, ignore the end of a session that they are not in."""
+    member = leader(world, service_count=1)
+    storage = member.node.disk("service-0")
+    member.node.host(
+        lambda: ServiceContainer(Closing(), driver=member.node, is_invoked=True, storage=storage)
+    )
+    member.await_leader()
+    script = Script(member, world.add_node("client"))
+    opened = script.connect()
+    closed = script.answer()
+    assert (opened.code, closed.code) == (EventCode.OK, EventCode.CLOSED)
+    assert (closed.cluster_session_id, closed.detail) == (opened.cluster_session_id, "SERVICE_ACTION")
+
+
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [

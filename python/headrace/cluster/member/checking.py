@@ -60,18 +60,23 @@ class Checking:
             return self._closed(session, writer)
         term_id = context.leadership_term_id
         if session.is_open_event_pending:
-            # Not before: after a crash another client may be given the id of a session that is not in the log.
-            if context.commit_position < session.opened_log_position:
-                return 0
-            text = announcement(writer.max_message_length)
-            # One that an election came before: its stream may have lost what was sent meanwhile. It is told the term
-            # before, so that the event of the new leader follows as news, with which a client takes a new stream.
-            told_id = term_id - 1 if session.is_new_leader_event_pending else term_id
-            session.is_open_event_pending = not self._egress.event(session, told_id, EventCode.OK, text)
+            self._tell_open(session, writer)
         elif session.is_new_leader_event_pending:
             endpoints = ingress_endpoints(context.config.all_members)
             session.is_new_leader_event_pending = not self._egress.new_leader(session, term_id, endpoints)
         return 0
+
+    def _tell_open(self, session: Session, writer: LogWriter) -> None:
+        context = self._context
+        # Not before: after a crash another client may be given the id of a session that is not in the log.
+        if context.commit_position < session.opened_log_position:
+            return
+        # One that an election came before: its stream may have lost what was sent meanwhile. It is told the term
+        # before, so that the event of the new leader follows as news, with which a client takes a new stream.
+        term_id = context.leadership_term_id
+        told_id = term_id - 1 if session.is_new_leader_event_pending else term_id
+        text = announcement(writer.max_message_length)
+        session.is_open_event_pending = not self._egress.event(session, told_id, EventCode.OK, text)
 
     def _connect(self, session: Session) -> None:
         """Take what the driver has made for the session."""
@@ -92,6 +97,9 @@ class Checking:
         position = writer.session_close(session.session_id, context.now, reason)
         if position is None:
             return 0
+        if session.is_open_event_pending:
+            # A service has closed it as soon as it heard of it; who waits to be let in does not listen for its end.
+            self._tell_open(session, writer)
         self._egress.event(session, context.leadership_term_id, EventCode.CLOSED, reason.name)
         context.applied.sessions.closed(session, position)
         session.disconnect()
