@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import signal
 import subprocess
@@ -55,6 +56,14 @@ class Broken(Sum):
 
     def on_start(self, cluster: Cluster, snapshot: Iterable[bytes] | None) -> None:
         raise ValueError("no table of prices")
+
+
+class ToldToEnd(Sum):
+    """A supervisor ends the process while its modules are imported and its parts are made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        os.kill(os.getpid(), int(os.environ["SIGNAL"]))
 
 
 class Stuck(Sum):
@@ -209,6 +218,22 @@ def test_a_handler_that_does_not_return_does_not_keep_the_process_from_ending(
     # What was acknowledged is there.
     with running(place.command()):
         assert place.sums(1) == [2 + number]
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_member_that_is_told_to_end_before_it_runs_does_so(
+    place: Place, number: signal.Signals, status: int
+) -> None:
+    done = subprocess.run(
+        place.command(service="ToldToEnd"),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+        cwd=ROOT,
+        env=os.environ | {"SIGNAL": str(int(number))},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", "")
 
 
 def test_a_service_that_fails_ends_the_process_and_is_noted(place: Place) -> None:

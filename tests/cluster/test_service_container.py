@@ -11,6 +11,7 @@ import pytest
 
 from headrace.cluster import ServiceContainer
 from headrace.cluster.errors import ClusterFileError
+from headrace.cluster.ground.counters import ClusterCounter
 from headrace.cluster.mark_file import read_mark_fields, service_mark_name
 from headrace.cluster.protocol.codes import CloseReason, Role
 from headrace.cluster.protocol.control import CancelTimer, CloseSession, JoinLog, ScheduleTimer
@@ -79,6 +80,21 @@ def test_entries_come_in_order_with_their_times_and_positions(rig: Rig) -> None:
     assert (fields.member_id, fields.service_id, fields.component) == (2, 0, "CONTAINER")
     assert rig.errors == []
     assert container.failure is None
+
+
+def test_a_container_that_waits_beside_another_clusters_module_names_it(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    id_of_another = (7).to_bytes(4, "little")
+    with (
+        rig.node.connect() as client,
+        client.add_counter(ClusterCounter.MODULE_STATE, id_of_another, "another's module"),
+    ):
+        container = ServiceContainer(
+            Recorder(), driver=rig.node, is_invoked=True, storage=rig.node.disk("cluster")
+        )
+        rig.node.run(container.do_work)
+        rig.until(lambda: "cluster_id=0; on this driver runs that of cluster_id=7" in caplog.text)
 
 
 def test_a_container_says_where_its_mark_file_is(rig: Rig, tmp_path: Path) -> None:

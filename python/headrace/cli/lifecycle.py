@@ -9,7 +9,7 @@
 | 4 | with `--exit-code`: something was found |
 | 255 | a command of `headrace cluster` that Aeron's ClusterTool has too failed, for whatever reason |
 | 130 | stopped with Ctrl-C before it was done, for a command that ends by itself |
-| 143 | stopped with Ctrl-C or SIGTERM, and a handler of the user did not return in time: ended as by `kill -9` |
+| 143 | stopped with SIGTERM before it ran or was done; or stopped, and a handler of the user did not return in time |
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NO_DRIVER = 3
 FOUND = 4
 TOOL_FAILED = 255
 INTERRUPTED = 130
-KILLED = 143
+TERMINATED = 143
 # A supervisor waits for ten seconds, as the specification of the cluster has it.
 _END_WITHIN_S = 8.0
 
@@ -50,7 +50,7 @@ def run_to_exit(app: click.Command, arguments: list[str]) -> int:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     if sys.stdout is None:
         return fail("stdout is closed; redirect it to /dev/null to run without output", FAILED)
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         # Not `app.main`, which has its own ideas of what a closed pipe and Ctrl-C mean.
         with app.make_context("headrace", arguments) as context:
@@ -61,6 +61,8 @@ def run_to_exit(app: click.Command, arguments: list[str]) -> int:
     except click.ClickException as wrong:
         wrong.show()
         return wrong.exit_code
+    except _Terminated:
+        return TERMINATED
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except (DriverFileMissingError, DriverNotReadyError, DriverGoneError, DriverTimeoutError) as absent:
@@ -141,8 +143,8 @@ def ends_in_time(stop: Stop) -> Iterator[None]:
             f"told to end, and {place.name} at {place.filename}:{place.lineno} has not returned for "
             f"{_END_WITHIN_S:g} s: ended without it, as by kill -9"
         )
-        fail(text, KILLED)
-        os._exit(KILLED)
+        fail(text, TERMINATED)
+        os._exit(TERMINATED)
 
     watcher = threading.Thread(target=watch, name="headrace-end", daemon=True)
     watcher.start()
@@ -162,8 +164,12 @@ def _is_of_package(path: str) -> bool:
     return Path(path).is_relative_to(Path(headrace.__file__).parent)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM came: what cleans up after Ctrl-C does so now."""
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise _Terminated
 
 
 def fail(failure: BaseException | str, status: int) -> int:

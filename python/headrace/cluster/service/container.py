@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from headrace._arguments import checked_class
-from headrace._exceptions import ArchiveError
+from headrace._exceptions import ArchiveError, HeadraceError
 from headrace.archive.files.storage import DirectoryStorage, Storage
 from headrace.client._agent import Agent, hear
 from headrace.client._local_driver import check_driver
-from headrace.clock import SYSTEM_CLOCK, Clock
-from headrace.cluster.errors import ClusterError
-from headrace.cluster.ground.counters import ClusterCounter, find, recovery_state
+from headrace.clock import SYSTEM_CLOCK, Clock, Deadline
+from headrace.cluster.errors import ClusterError, ClusterTerminalError
+from headrace.cluster.ground.counters import ClusterCounter, cluster_id_of, find, recovery_state
 from headrace.cluster.ground.courses import Course, Running, until
 from headrace.cluster.ground.log import AgentLog, open_log
 from headrace.cluster.ground.marks import mark_fields
@@ -58,6 +58,8 @@ __all__ = ["ServiceContainer"]
 # How long a failing do_background_work is left alone.
 _BACKGROUND_RETRY_NS = 1_000_000_000
 _TICK_NS = 1_000_000
+# After so long without the cluster's module it may be another cluster's that is meant.
+_DOUBTFUL_S = 5.0
 _ACK_ATTEMPTS_AT_END = 5
 _STORAGE_SPACE = "STORAGE_SPACE"
 
@@ -374,10 +376,13 @@ class ServiceContainer(Agent):
             if client.is_closed:
                 raise
             yield from self._acked(position, NULL_VALUE)
-            advice = "" if term_id == NULL_VALUE else f"; if that is the snapshot's fault, {OTHER_SNAPSHOT}"
+            what = str(failure) if isinstance(failure, HeadraceError) else repr(failure)
+            # Of a service of another version no snapshot is of use.
+            is_other = term_id != NULL_VALUE and not isinstance(failure, ClusterTerminalError)
+            advice = f"; if that is the snapshot's fault, {OTHER_SNAPSHOT}" if is_other else ""
             raise ContainerError(
                 f"service_id={self.config.service_id} of cluster_id={cluster_id} cannot start at "
-                f"log_position={position}: {failure!r}{advice}"
+                f"log_position={position}: {what}{advice}"
             ) from failure
         self._has_started = True
         yield from self._acked(position, client.client_id)
@@ -391,10 +396,23 @@ class ServiceContainer(Agent):
                 f"waits for the consensus module of cluster_id={cluster_id} to start, which is when a module "
                 "takes its services"
             )
+        doubt: Deadline | None = clock.deadline(_DOUBTFUL_S)
         while (record := find(client, counter, cluster_id)) is None:
+            if doubt is not None and doubt.is_over:
+                doubt = None
+                self._warn_of_other_clusters(client)
             next_ns = clock.monotonic_ns() + _TICK_NS
             yield from until(lambda next_ns=next_ns: clock.monotonic_ns() >= next_ns)  # type: ignore[misc]
         return record
+
+    def _warn_of_other_clusters(self, client: Client) -> None:
+        modules = [one for one in client.counters if one.type_id == ClusterCounter.MODULE_STATE]
+        others = ", ".join(str(one) for one in sorted({cluster_id_of(one) for one in modules}))
+        if others:
+            self._log.warning(
+                f"still waits for the consensus module of cluster_id={self.config.cluster_id}; on this driver runs "
+                f"that of cluster_id={others}: if the service belongs to it, set cluster_id (aeron.cluster.id) to that"
+            )
 
     def _loaded(self, recordings: tuple[int, ...]) -> Course[list[bytes]]:
         config = self.config

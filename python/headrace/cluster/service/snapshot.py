@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from headrace.archive.client import requests
-from headrace.cluster.errors import ClusterError
+from headrace.cluster.errors import ClusterError, ClusterTerminalError
 from headrace.cluster.ground.courses import Course
 from headrace.cluster.ground.snapshots import check_place, recorded
 from headrace.cluster.protocol.codes import ClusterTimeUnit, SnapshotMark
@@ -91,10 +91,10 @@ def check_app_version(found: int, own: int, whose: str) -> None:
     """Look whether a version of the application is one that this service can go on from.
 
     Raises:
-        ClusterError: Its major version is another.
+        ClusterTerminalError: Its major version is another.
     """
     if found >> 16 != own >> 16:
-        raise ClusterError(
+        raise ClusterTerminalError(
             f"incompatible app_version: {whose} has {version_text(found)}, and the service {version_text(own)}: a "
             "service reads only its own major version; start the version that wrote it, or set app_version"
         )
