@@ -93,6 +93,23 @@ def test_a_cluster_is_suspended_and_goes_on(node: ClusterNode, directory: Path) 
     assert text == "error: Member [0]: Failed to apply SNAPSHOT, current toggle value = INACTIVE\n"
 
 
+@pytest.mark.parametrize("activity", [-1, 1_700_000_000_000])
+def test_what_is_asked_of_a_copy_is_not_done_by_the_member_that_runs(
+    node: ClusterNode, directory: Path, tmp_path: Path, activity: int
+) -> None:
+    """The copy names the same driver and cluster."""
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    mark = bytearray((directory / "cluster-mark.dat").read_bytes())
+    mark[16:24] = activity.to_bytes(8, "little", signed=True)
+    (copy / "cluster-mark.dat").write_bytes(mark)
+    text = run("abort", copy, status=255).stderr
+    assert text.startswith(
+        f"error: Member [0]: the mark file in {copy} shows no life, while a member answers"
+    )
+    assert node.module.is_leader
+
+
 def test_of_two_operators_one_is_refused(
     node: ClusterNode, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

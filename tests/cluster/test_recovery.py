@@ -87,3 +87,34 @@ def test_the_command_shows_the_plan(tmp_path: Path) -> None:
     assert "recording 12, recording 11, recording 10" in shown
     found = json.loads(CliRunner().invoke(app, [*command, "--json"], catch_exceptions=False).output)
     assert (found["log"]["start_position"], found["appended_log_position"]) == (640, 8192)
+
+
+def test_a_snapshot_that_a_start_cannot_do_without_is_not_invalidated(tmp_path: Path) -> None:
+    """The archive, which the command finds beside the directory, says where the log begins."""
+    cluster = tmp_path / "cluster"
+    cluster.mkdir()
+    catalog = Catalog(DirectoryStorage(tmp_path / "archive"))
+    recording_id = catalog.add(LOG.replace(start_position=2048))
+    catalog.close()
+    with opened(cluster) as log:
+        log.append_term(recording_id, 0, 0, TIME)
+        for first, position in ((10, 1024), (20, 4096), (30, 6144)):
+            add_snapshot(log, first, 0, 0, position)
+    command = ["cluster", "invalidate-latest-snapshot", str(cluster)]
+
+    def told(*words: str, status: int = 0) -> str:
+        done = CliRunner().invoke(app, [*command, *words], catch_exceptions=False)
+        assert done.exit_code == status, done.output
+        return done.output
+
+    then = "the next start replays the log from position 4096 on\n"
+    assert told("-n") == f"would invalidate the snapshot at position 6144 of term 0; {then}"
+    assert told("-y") == f"the snapshot at position 6144 of term 0 is invalid now; {then}"
+    refusal = told("-y", status=255)
+    assert "needs the log from position 1024 on" in refusal
+    assert "has it from position 2048 on only; nothing was changed" in refusal
+    with opened(cluster) as log:
+        assert log.latest_snapshot(0)[0].log_position == 4096
+    # Where no archive is found, a person is told what the start will need.
+    (tmp_path / "archive").rename(tmp_path / "elsewhere")
+    assert "replays the log from position 1024 on" in told("-y")

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from headrace.archive.files.storage import Storage, StorageFile
 
 __all__ = [
+    "LIVENESS_TIMEOUT_MS",
     "MARK_NAME",
     "UNKNOWN_LOG",
     "ClusterComponentType",

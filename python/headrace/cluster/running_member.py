@@ -20,6 +20,7 @@ from headrace.clock import SYSTEM_CLOCK
 from headrace.cluster.directory import ClusterDirectory
 from headrace.cluster.errors import ClusterError
 from headrace.cluster.ground.counters import ClusterCounter, cluster_id_of
+from headrace.cluster.mark_file import LIVENESS_TIMEOUT_MS
 from headrace.cluster.member.states import ElectionState, ModuleState, Toggle
 from headrace.cluster.protocol.codes import Role
 from headrace.cluster.protocol.control import ClusterMembersExtendedResponse, ClusterMembersQuery
@@ -224,7 +225,8 @@ class RunningMember:
         """Look whether the member does what an operator wants.
 
         Raises:
-            ClusterError: It does not lead, its state is another one, or it does not answer.
+            ClusterError: It does not lead, its state is another one, it does not answer, or a member of another
+                directory answers.
         """
         try:
             leader_id = self.members(timeout_s).leader_member_id
@@ -232,6 +234,7 @@ class RunningMember:
             raise
         except ClusterError:
             raise ClusterError("Timed out querying cluster.") from None
+        self._check_shows_life()
         if leader_id != self.mark.member_id:
             raise ClusterError(
                 f"{self.name}: Current node is not the leader (leaderMemberId = {leader_id}), "
@@ -245,6 +248,19 @@ class RunningMember:
             raise ClusterError(
                 f"{self.name}: Unable to {toggle.name} as the state of the consensus module is "
                 f"{_named(ModuleState, record.value)}, but needs to be {needed.name}"
+            )
+
+    def _check_shows_life(self) -> None:
+        """Refuse to have a member do what an operator asked of a copy of its directory.
+
+        The mark file names the driver, and the copy the same: the member that runs there may be of another directory.
+        """
+        age_ms = self._clock.epoch_ms() - self.mark.activity_timestamp
+        if age_ms > LIVENESS_TIMEOUT_MS:
+            raise ClusterError(
+                f"{self.name}: the mark file in {os.fspath(self._path)} shows no life, while a member answers on the "
+                f"driver in {self.mark.aeron_directory}: it runs on another directory, of which this one may be a "
+                "copy; name that one"
             )
 
     def ask(self, toggle: Toggle) -> None:

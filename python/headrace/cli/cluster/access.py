@@ -49,20 +49,26 @@ beside_archive_option = click.option(
 )
 
 
+def archive_beside(directory: Path, given: Path | None) -> Path | None:
+    """The directory of a member's archive: what was given, else that of the environment, else the one beside it."""
+    named = given or os.environ.get("AERON_ARCHIVE_DIR")
+    if named:
+        return Path(named)
+    parent = directory.absolute().parent
+    return next((parent / name for name in _ARCHIVES if (parent / name).is_dir()), None)
+
+
 def archive_of(directory: Path, given: Path | None) -> Path:
-    """The directory of a member's archive: what was given, else that of the environment, else the one beside it.
+    """As :func:`archive_beside`, for what cannot do without.
 
     Raises:
         ClusterFileError: There is none.
     """
     from headrace.cluster.errors import ClusterFileError
 
-    named = given or os.environ.get("AERON_ARCHIVE_DIR")
-    if named:
-        return Path(named)
-    parent = directory.absolute().parent
-    found = next((parent / name for name in _ARCHIVES if (parent / name).is_dir()), None)
+    found = archive_beside(directory, given)
     if found is None:
+        parent = directory.absolute().parent
         raise ClusterFileError(
             f"{parent} has no directory {' or '.join(_ARCHIVES)}: name the archive's directory with --archive-dir"
         )

@@ -14,6 +14,7 @@ from rich.table import Table
 from headrace.cli import options
 from headrace.cli.archive.access import confirm
 from headrace.cli.cluster.access import (
+    archive_beside,
     archive_of,
     beside_archive_option,
     directory_argument,
@@ -163,30 +164,58 @@ def seed_command(directory: Path, dry_run: bool, yes: bool) -> None:
 
 @click.command("invalidate-latest-snapshot")
 @directory_argument
+@beside_archive_option
 @_dry_run_option
 @_yes_option
-def invalidate_command(directory: Path, dry_run: bool, yes: bool) -> None:
+def invalidate_command(directory: Path, archive_directory: Path | None, dry_run: bool, yes: bool) -> None:
     """Have the next start use the snapshot before the latest one, and replay the log from there. Stop the member first.
 
     The command marks the snapshot's entries in recording.log as invalid. No message is lost, and the snapshot's
-    recordings stay in the archive. Without an earlier snapshot the next start replays the whole log, which must then be
-    there from its beginning. No command makes the snapshot valid again: to be able to undo it, copy recording.log
-    first.
+    recordings stay in the archive. Without an earlier snapshot the next start replays the whole log. If the archive
+    does not have the log from there on, the command refuses. No command makes the snapshot valid again: to be able to
+    undo it, copy recording.log first.
     """
     cluster = member_files(directory)
     with cluster.recording_log() as log:
         snapshot = log.latest_snapshot(0)
-    if not snapshot:
-        _fail("the recording log has no snapshot")
+        if not snapshot:
+            _fail("the recording log has no snapshot")
+        needed = _position_of_snapshot_before(log, snapshot[0])
+        _check_log_from(log, needed, archive_beside(directory, archive_directory))
     where = f"the snapshot at position {snapshot[0].log_position} of term {snapshot[0].leadership_term_id}"
+    then = f"the next start replays the log from position {needed} on"
     if dry_run:
-        click.echo(f"would invalidate {where}")
+        click.echo(f"would invalidate {where}; {then}")
         return
     cluster.check_no_member_runs()
-    confirm(f"invalidate {where}?", is_confirmed=yes)
+    confirm(f"invalidate {where}? {then[0].upper()}{then[1:]}.", is_confirmed=yes)
     with _confirmed_log(cluster, snapshot) as log:
         log.invalidate_latest_snapshot()
-    click.echo(f"{where} is invalid now")
+    click.echo(f"{where} is invalid now; {then}")
+
+
+def _position_of_snapshot_before(log: RecordingLog, latest: Entry) -> int:
+    """Where a start without the latest snapshot begins; 0 without an earlier one."""
+    places = {(one.leadership_term_id, one.log_position) for one in log if one.is_snapshot and one.is_valid}
+    return max(
+        (position for _, position in places - {(latest.leadership_term_id, latest.log_position)}), default=0
+    )
+
+
+def _check_log_from(log: RecordingLog, position: int, archive_directory: Path | None) -> None:
+    """Refuse what would leave the member without a way to start. Without the archive's directory nobody knows."""
+    from headrace.archive.files import ArchiveDirectory
+
+    term = log.last_term
+    if archive_directory is None or term is None:
+        return
+    with ArchiveDirectory(archive_directory) as archive:
+        recording = archive.find(term.recording_id)
+    if recording is not None and recording.start_position > position:
+        _fail(
+            f"a start without the latest snapshot needs the log from position {position} on, and the archive in "
+            f"{archive_directory} has it from position {recording.start_position} on only"
+        )
 
 
 @contextmanager
