@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import shutil
 import subprocess
 import sys
@@ -14,7 +16,7 @@ from typing import Any
 import pytest
 from benches.processes import ROOT
 
-from headrace import ConfigError, MediaDriver
+from headrace import Client, ConfigError, DriverTimeoutError, MediaDriver, aio
 from headrace.archive import Archive, ArchiveServer
 from headrace.cluster import (
     ClientSession,
@@ -29,10 +31,11 @@ from headrace.cluster import (
     ModuleState,
     ServiceContainer,
 )
+from headrace.cluster.aio import AsyncClusterClient
 from headrace.cluster.directory import ClusterDirectory
 from headrace.cluster.log.entries import EntryType
 from headrace.cluster.member.states import Toggle
-from headrace.cluster.objects import command
+from headrace.cluster.objects import AsyncObjectClient, ObjectClient, command
 from headrace.cluster.turns import NodeTurns
 from tests.helpers import TIMEOUT_S
 
@@ -246,6 +249,37 @@ def test_the_log_of_another_cluster_is_refused_and_nothing_of_it_is_applied(
     (tmp_path / "archive-own").rename(tmp_path / "own" / "archive")
     with ClusterNode(Total(), directory=tmp_path / "own") as node:
         assert sums(node, 1) == [lives + 1]
+
+
+def test_a_node_needs_a_directory_and_none_is_the_working_one() -> None:
+    with pytest.raises(ConfigError, match="directory='': must be a path"):
+        ClusterNode(Total(), directory="")
+
+
+class Register:
+    """A replicated object."""
+
+    @command
+    def put(self, value: int) -> None:
+        self.value = value
+
+
+def test_a_client_of_a_node_that_has_ended_is_told_to_start_the_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not to start a driver, of which it would be told otherwise: the node has its own."""
+    with ClusterNode(Total(), directory=tmp_path) as node:
+        assert sums(node, 1) == [1]
+    connect = functools.partial(Client.connect, driver_timeout_ms=1)
+    monkeypatch.setattr(Client, "connect", connect)
+    monkeypatch.setattr(aio, "connect", functools.partial(aio.connect, driver_timeout_ms=1))
+    text = f"^node_directory='{tmp_path}': the node does not run, or not yet: .*; start the node first$"
+    for blocking in (ClusterClient.connect, functools.partial(ObjectClient.connect, Register)):
+        with pytest.raises(DriverTimeoutError, match=text):
+            blocking(node_directory=tmp_path)
+    for awaited in (AsyncClusterClient.connect, functools.partial(AsyncObjectClient.connect, Register)):
+        with pytest.raises(DriverTimeoutError, match=text):
+            asyncio.run(awaited(node_directory=tmp_path))
 
 
 def test_a_directory_that_was_another_members_is_told(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from headrace._arguments import checked_class
 from headrace._checks import wrong
 from headrace._closing import Closing
-from headrace._config import default_directory
+from headrace._config import default_directory, directory_text
 from headrace._exceptions import ActiveDriverError
 from headrace._fork import forget_in_children
 from headrace.archive import ArchiveFileError, ArchiveServer
@@ -107,7 +107,7 @@ class ClusterNode(Closing):
         self._failure: BaseException | None = None
         # What is closed at the end, last to first.
         self._held = contextlib.ExitStack()
-        self._directory = Path(directory)
+        self._directory = Path(directory_text(directory))
         self._checks = [service for service in services if isinstance(service, DeterminismCheck)]
         for index, service in enumerate(services):
             check_service(f"services[{index}]", service)

@@ -27,7 +27,7 @@ from headrace.cluster.client.client import (
     PendingClusterClient,
     check_answer,
 )
-from headrace.cluster.client.local_node import driver_directory
+from headrace.cluster.client.local_node import driver_directory, named_node
 from headrace.cluster.client.session import ClusterMessage, Handlers
 from headrace.cluster.client.settings import ClusterClientConfig, ClusterClientSettings
 from headrace.cluster.errors import ClusterTimeoutError
@@ -78,7 +78,8 @@ class AsyncClusterClient(AsyncClosing):
         made = ClusterClientConfig.of(config, **settings)
         owns_client = client is None
         if client is None:
-            client = await aio.connect(directory, driver=driver, client_name=made.client_name)
+            with named_node(node_directory):
+                client = await aio.connect(directory, driver=driver, client_name=made.client_name)
         pending = PendingClusterClient(client, made, handlers, owns_client=owns_client)
         try:
             while (connected := pending.poll()) is None:  # noqa: ASYNC110 - nothing tells of it

@@ -15,7 +15,7 @@ from headrace._fork import is_own
 from headrace._results import OfferResult, accepted
 from headrace.client import Client
 from headrace.cluster.client.connecting import Connecting
-from headrace.cluster.client.local_node import driver_directory
+from headrace.cluster.client.local_node import driver_directory, named_node
 from headrace.cluster.client.session import ClusterMessage, ClusterSession, Handlers
 from headrace.cluster.client.settings import ClusterClientConfig, ClusterClientSettings
 from headrace.cluster.client.states import ClientState, ConnectState
@@ -182,7 +182,9 @@ class ClusterClient(Closing):
         directory = driver_directory(node_directory, directory, client, driver, config, settings)
         made = ClusterClientConfig.of(config, **settings)
         owns_client = client is None
-        client = client or Client.connect(directory, driver=driver, client_name=made.client_name)
+        if client is None:
+            with named_node(node_directory):
+                client = Client.connect(directory, driver=driver, client_name=made.client_name)
         pending = PendingClusterClient(client, made, handlers, owns_client=owns_client)
         try:
             while (connected := pending.poll()) is None:

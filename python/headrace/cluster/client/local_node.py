@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace._checks import wrong
+from headrace._exceptions import DriverTimeoutError
 from headrace.cluster.directory import ClusterDirectory
 
 if TYPE_CHECKING:
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
     from headrace.client._local_driver import LocalDriver
     from headrace.cluster.client.settings import ClusterClientConfig, ClusterClientSettings
 
-__all__ = ["driver_directory"]
+__all__ = ["driver_directory", "named_node"]
 
 _FILES = "cluster"
 _IPC = "aeron:ipc"
@@ -48,3 +51,17 @@ def driver_directory(
         settings.setdefault("ingress_channel", _IPC)
         settings.setdefault("egress_channel", _IPC)
     return found
+
+
+@contextmanager
+def named_node(node_directory: str | os.PathLike[str] | None) -> Iterator[None]:
+    """Say of a driver that does not answer whose it is: the node has it, and nobody starts it without the node."""
+    try:
+        yield
+    except DriverTimeoutError as silent:
+        if node_directory is None:
+            raise
+        raise DriverTimeoutError(
+            f"node_directory={os.fspath(node_directory)!r}: the node does not run, or not yet: its driver does not "
+            "answer; start the node first"
+        ) from silent

@@ -11,7 +11,7 @@ from headrace import aio
 from headrace._checks import wrong
 from headrace._closing import AsyncClosing
 from headrace._logging import CLUSTER
-from headrace.cluster.client.local_node import driver_directory
+from headrace.cluster.client.local_node import driver_directory, named_node
 from headrace.cluster.client.settings import ClusterClientConfig, ClusterClientSettings
 from headrace.cluster.objects.calls import Calls
 from headrace.cluster.objects.client import CALL_TIMEOUT_S, _Proxy, too_late
@@ -74,11 +74,12 @@ class AsyncObjectClient(AsyncClosing, Generic[T]):
         commands = Commands(kind)
         directory = driver_directory(node_directory, directory, client, driver, config, settings)
         made = ClusterClientConfig.of(config, **settings)
-        owned = None if client is not None else await aio.connect(directory, driver=driver)
-        used = client if owned is None else owned
-        assert used is not None
+        owned = None
+        if client is None:
+            with named_node(node_directory):
+                client = owned = await aio.connect(directory, driver=driver)
         connected = cls(
-            Calls(used, made, commands, chance or random.SystemRandom()), commands, owned, timeout_s
+            Calls(client, made, commands, chance or random.SystemRandom()), commands, owned, timeout_s
         )
         try:
             await connected._open()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from headrace._closing import Closing
 from headrace._fork import is_own
 from headrace.client import Client
-from headrace.cluster.client.local_node import driver_directory
+from headrace.cluster.client.local_node import driver_directory, named_node
 from headrace.cluster.client.settings import ClusterClientConfig, ClusterClientSettings
 from headrace.cluster.errors import ClusterTimeoutError
 from headrace.cluster.objects.calls import Call, Calls
@@ -105,11 +105,12 @@ class ObjectClient(Closing, Generic[T]):
         commands = Commands(kind)
         directory = driver_directory(node_directory, directory, client, driver, config, settings)
         made = ClusterClientConfig.of(config, **settings)
-        owned = None if client is not None else Client.connect(directory, driver=driver)
-        used = client if owned is None else owned
-        assert used is not None
+        owned = None
+        if client is None:
+            with named_node(node_directory):
+                client = owned = Client.connect(directory, driver=driver)
         connected = cls(
-            Calls(used, made, commands, chance or random.SystemRandom()), commands, owned, timeout_s
+            Calls(client, made, commands, chance or random.SystemRandom()), commands, owned, timeout_s
         )
         try:
             connected._open()
