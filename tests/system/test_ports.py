@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,17 @@ def as_a_destination(_: Client, channel: str, paths: Subscription) -> None:
     paths.remove_destination_by_id(paths.add_destination(channel))
 
 
-@pytest.mark.parametrize("take", [as_a_subscription, as_a_destination])
+def as_an_awaited_destination(_: Client, channel: str, paths: Subscription) -> None:
+    """The same, awaited."""
+    paths.remove_destination_by_id(asyncio.run(awaited(paths.add_destination_async(channel))))
+
+
+async def awaited(adding: Awaitable[int]) -> int:
+    """What a coroutine gives; the program may be at work on others meanwhile."""
+    return await adding
+
+
+@pytest.mark.parametrize("take", [as_a_subscription, as_a_destination, as_an_awaited_destination])
 def test_a_port_can_be_taken_at_once_after_a_close(
     client: Client, take: Callable[[Client, str, Subscription], None]
 ) -> None:

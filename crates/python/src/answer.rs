@@ -3,6 +3,7 @@
 use headrace_client::Client;
 use pyo3::prelude::*;
 
+use crate::destinations::Asked;
 use crate::errors;
 use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
@@ -11,14 +12,14 @@ use crate::kept_client::KeptClient;
 /// One of them, which a coroutine of `headrace.client._pending` asks. Python has no name for the class.
 #[pyclass(frozen, module = "headrace._core")]
 pub(crate) struct Answer {
-    correlation_id: i64,
+    asked: Asked,
     client: ForkGuard<KeptClient>,
 }
 
 impl Answer {
-    pub(crate) fn new(client: KeptClient, correlation_id: i64) -> Self {
+    pub(crate) fn new(client: KeptClient, asked: Asked) -> Self {
         Self {
-            correlation_id,
+            asked,
             client: ForkGuard::new(client),
         }
     }
@@ -29,20 +30,18 @@ impl Answer {
     /// The id of the request, once; nothing while the driver has not answered.
     fn poll(&self, py: Python<'_>) -> PyResult<Option<i64>> {
         let client: &Client = self.client.get()?;
-        let id = self.correlation_id;
-        let is_answered = detach(py, || client.find_operation(id)).map_err(errors::client)?;
-        Ok(is_answered.then_some(id))
+        detach(py, || self.asked.find(client)).map_err(errors::client)
     }
 
     /// No longer wait for it. What was asked for may happen all the same.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
         let client: &Client = self.client.get()?;
-        detach(py, || client.cancel(self.correlation_id))
+        detach(py, || client.cancel(self.asked.id()))
             .map(|_| ())
             .map_err(errors::client)
     }
 
     fn __repr__(&self) -> String {
-        format!("Answer(correlation_id={})", self.correlation_id)
+        format!("Answer(correlation_id={})", self.asked.id())
     }
 }

@@ -1,38 +1,39 @@
 //! What a program changes in the destinations of a publication or of a subscription.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, Instant};
 
-use headrace_client::{ClientError, ErrorCode, PublicationHandle, Subscription};
+use headrace_client::{Client, ClientError, ErrorCode, PublicationHandle, Subscription};
 use pyo3::prelude::*;
 
 use crate::answer::Answer;
-use crate::asking::ask;
+use crate::asking;
 use crate::exit::detach;
+use crate::inner::Inner;
 use crate::kept_client::KeptClient;
 use crate::{arguments, errors};
 
 /// For how long a port that is being closed is asked for again.
-const CLOSING_TIMEOUT: Duration = Duration::from_secs(1);
+const CLOSING_TIMEOUT_NS: i64 = 1_000_000_000;
 
 /// What has destinations. Each call asks the driver, and returns the id of the request.
-pub(crate) trait HasDestinations: Sync {
+pub(crate) trait HasDestinations: Send + Sync {
     fn add(&self, channel: &str) -> Result<i64, ClientError>;
     fn remove(&self, channel: &str) -> Result<i64, ClientError>;
     fn remove_by_id(&self, registration_id: i64) -> Result<i64, ClientError>;
 }
 
-impl HasDestinations for PublicationHandle {
+impl HasDestinations for Inner {
     fn add(&self, channel: &str) -> Result<i64, ClientError> {
-        self.async_add_destination(channel)
+        PublicationHandle::async_add_destination(self.handle(), channel)
     }
 
     fn remove(&self, channel: &str) -> Result<i64, ClientError> {
-        self.async_remove_destination(channel)
+        PublicationHandle::async_remove_destination(self.handle(), channel)
     }
 
     fn remove_by_id(&self, registration_id: i64) -> Result<i64, ClientError> {
-        self.async_remove_destination_by_id(registration_id)
+        PublicationHandle::async_remove_destination_by_id(self.handle(), registration_id)
     }
 }
 
@@ -57,72 +58,94 @@ pub(crate) enum Change {
     RemoveById(i64),
 }
 
-impl Change {
-    fn request(&self, stream: &impl HasDestinations) -> Result<i64, ClientError> {
-        match self {
-            Self::Add(channel) => stream.add(channel),
-            Self::Remove(channel) => stream.remove(channel),
-            Self::RemoveById(registration_id) => stream.remove_by_id(*registration_id),
-        }
+/// A change that the driver was asked for. It is asked again while it still closes what held the port.
+pub(crate) struct Asked {
+    change: Change,
+    stream: Arc<dyn HasDestinations>,
+    /// Of the last request.
+    id: AtomicI64,
+    retries_until_ns: i64,
+}
+
+impl Asked {
+    fn new(client: &Client, change: Change, stream: Arc<dyn HasDestinations>) -> Result<Self, ClientError> {
+        let now_ns = client.config().clock.nano_time();
+        let asked = Self {
+            change,
+            stream,
+            id: AtomicI64::new(0),
+            retries_until_ns: now_ns.saturating_add(CLOSING_TIMEOUT_NS),
+        };
+        asked.request()?;
+        Ok(asked)
     }
 
+    fn request(&self) -> Result<(), ClientError> {
+        let id = match &self.change {
+            Change::Add(channel) => self.stream.add(channel),
+            Change::Remove(channel) => self.stream.remove(channel),
+            Change::RemoveById(registration_id) => self.stream.remove_by_id(*registration_id),
+        }?;
+        self.id.store(id, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The id of the request, which is that of an added destination.
+    pub(crate) fn id(&self) -> i64 {
+        self.id.load(Ordering::Relaxed)
+    }
+
+    /// The id once the change is made; nothing while the driver has not answered.
+    pub(crate) fn find(&self, client: &Client) -> Result<Option<i64>, ClientError> {
+        let id = self.id();
+        match client.find_operation(id) {
+            // The driver has no event for the moment at which it has closed what held the port.
+            Err(ClientError::Registration { code, .. })
+                if code == ErrorCode::ResourceTemporarilyUnavailable
+                    && client.config().clock.nano_time() < self.retries_until_ns =>
+            {
+                self.request().map(|()| None)
+            }
+            found => Ok(found?.then_some(id)),
+        }
+    }
+}
+
+impl Change {
     /// Waits until the driver has made it; returns the id of the request, which is that of an added destination.
     pub(crate) fn make(
-        &self,
+        self,
         py: Python<'_>,
         kept: &KeptClient,
-        stream: &impl HasDestinations,
+        stream: Arc<dyn HasDestinations>,
     ) -> PyResult<i64> {
-        let asked = AtomicI64::new(0);
-        let request = || -> Result<i64, ClientError> {
-            let id = self.request(stream)?;
-            asked.store(id, Ordering::Relaxed);
-            Ok(id)
-        };
-        let retries_until = Instant::now() + CLOSING_TIMEOUT;
-        ask(
-            py,
-            kept,
-            |_| request(),
-            |client, _| {
-                let id = asked.load(Ordering::Relaxed);
-                match client.find_operation(id) {
-                    // The driver has no event for the moment at which it has closed what held the port.
-                    Err(ClientError::Registration { code, .. })
-                        if code == ErrorCode::ResourceTemporarilyUnavailable
-                            && Instant::now() < retries_until =>
-                    {
-                        request().map(|_| None)
-                    }
-                    found => Ok(found?.then_some(id)),
-                }
-            },
-        )
+        let asked = detach(py, || Asked::new(kept, self, stream)).map_err(errors::client)?;
+        asking::wait(py, kept, || asked.id(), |client| asked.find(client))
     }
 
     /// Asks for it without waiting; the answer is polled.
     pub(crate) fn ask<'py>(
-        &self,
+        self,
         py: Python<'py>,
         kept: &KeptClient,
-        stream: &impl HasDestinations,
+        stream: Arc<dyn HasDestinations>,
     ) -> PyResult<Bound<'py, Answer>> {
-        let id = detach(py, || self.request(stream)).map_err(errors::client)?;
-        Bound::new(py, Answer::new(kept.clone(), id))
+        let asked = detach(py, || Asked::new(kept, self, stream)).map_err(errors::client)?;
+        Bound::new(py, Answer::new(kept.clone(), asked))
     }
 
     /// A coroutine that waits for the same.
     pub(crate) fn make_async<'py>(
-        &self,
+        self,
         py: Python<'py>,
         kept: &KeptClient,
-        stream: &impl HasDestinations,
+        stream: Arc<dyn HasDestinations>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let answer = self.ask(py, kept, stream)?;
         let awaits = match self {
             Self::Add(_) => "added",
             Self::Remove(_) | Self::RemoveById(_) => "removed",
         };
+        let answer = self.ask(py, kept, stream)?;
         py.import("headrace.client._pending")?
             .call_method1(awaits, (answer,))
     }

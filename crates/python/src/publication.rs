@@ -12,7 +12,7 @@ use crate::batch_input::Messages;
 use crate::batch_offer::{BatchResult, advance, check_lengths};
 use crate::c_api::BorrowedBytes;
 use crate::claim::Claim;
-use crate::destinations::{self, Change};
+use crate::destinations::{self, Change, HasDestinations};
 use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
 use crate::inner::Inner;
@@ -43,6 +43,10 @@ impl Publication {
 
     fn handle(&self) -> PyResult<&PublicationHandle> {
         Ok(self.inner.get()?.handle())
+    }
+
+    fn destinations(&self) -> PyResult<Arc<dyn HasDestinations>> {
+        Ok(Arc::clone(self.inner.get()?) as Arc<dyn HasDestinations>)
     }
 
     /// An offer of anything but `bytes`: another buffer, or several parts.
@@ -532,7 +536,7 @@ impl Publication {
         py: Python<'_>,
         #[pyo3(from_py_with = destinations::sent)] channel: String,
     ) -> PyResult<i64> {
-        Change::Add(channel).make(py, self.client.get()?, self.handle()?)
+        Change::Add(channel).make(py, self.client.get()?, self.destinations()?)
     }
 
     #[doc = docstring!("Publication.remove_destination")]
@@ -543,7 +547,9 @@ impl Publication {
         #[pyo3(from_py_with = destinations::sent)] channel: String,
     ) -> PyResult<()> {
         let change = Change::Remove(channel);
-        change.make(py, self.client.get()?, self.handle()?).map(|_| ())
+        change
+            .make(py, self.client.get()?, self.destinations()?)
+            .map(|_| ())
     }
 
     #[doc = docstring!("Publication.remove_destination_by_id")]
@@ -554,7 +560,9 @@ impl Publication {
         #[pyo3(from_py_with = arguments::registration_id)] registration_id: i64,
     ) -> PyResult<()> {
         let change = Change::RemoveById(registration_id);
-        change.make(py, self.client.get()?, self.handle()?).map(|_| ())
+        change
+            .make(py, self.client.get()?, self.destinations()?)
+            .map(|_| ())
     }
 
     #[doc = docstring!("Publication.add_destination_async")]
@@ -564,7 +572,7 @@ impl Publication {
         py: Python<'py>,
         #[pyo3(from_py_with = destinations::sent)] channel: String,
     ) -> PyResult<Bound<'py, PyAny>> {
-        Change::Add(channel).make_async(py, self.client.get()?, self.handle()?)
+        Change::Add(channel).make_async(py, self.client.get()?, self.destinations()?)
     }
 
     #[doc = docstring!("Publication.remove_destination_async")]
@@ -574,7 +582,7 @@ impl Publication {
         py: Python<'py>,
         #[pyo3(from_py_with = destinations::sent)] channel: String,
     ) -> PyResult<Bound<'py, PyAny>> {
-        Change::Remove(channel).make_async(py, self.client.get()?, self.handle()?)
+        Change::Remove(channel).make_async(py, self.client.get()?, self.destinations()?)
     }
 
     #[doc = docstring!("Publication.remove_destination_by_id_async")]
@@ -584,7 +592,7 @@ impl Publication {
         py: Python<'py>,
         #[pyo3(from_py_with = arguments::registration_id)] registration_id: i64,
     ) -> PyResult<Bound<'py, PyAny>> {
-        Change::RemoveById(registration_id).make_async(py, self.client.get()?, self.handle()?)
+        Change::RemoveById(registration_id).make_async(py, self.client.get()?, self.destinations()?)
     }
 
     #[doc = docstring!("Publication.close")]

@@ -439,7 +439,7 @@ impl Subscription {
         py: Python<'_>,
         #[pyo3(from_py_with = destinations::received)] channel: String,
     ) -> PyResult<i64> {
-        Change::Add(channel).make(py, self.client.get()?, self.shared()?.as_ref())
+        Change::Add(channel).make(py, self.client.get()?, self.shared()?)
     }
 
     #[doc = docstring!("Subscription.remove_destination")]
@@ -450,9 +450,7 @@ impl Subscription {
         #[pyo3(from_py_with = destinations::received)] channel: String,
     ) -> PyResult<()> {
         let change = Change::Remove(channel);
-        change
-            .make(py, self.client.get()?, self.shared()?.as_ref())
-            .map(|_| ())
+        change.make(py, self.client.get()?, self.shared()?).map(|_| ())
     }
 
     #[doc = docstring!("Subscription.remove_destination_by_id")]
@@ -463,9 +461,7 @@ impl Subscription {
         #[pyo3(from_py_with = arguments::registration_id)] registration_id: i64,
     ) -> PyResult<()> {
         let change = Change::RemoveById(registration_id);
-        change
-            .make(py, self.client.get()?, self.shared()?.as_ref())
-            .map(|_| ())
+        change.make(py, self.client.get()?, self.shared()?).map(|_| ())
     }
 
     #[doc = docstring!("Subscription.add_destination_async")]
@@ -475,7 +471,7 @@ impl Subscription {
         py: Python<'py>,
         #[pyo3(from_py_with = destinations::received)] channel: String,
     ) -> PyResult<Bound<'py, PyAny>> {
-        Change::Add(channel).make_async(py, self.client.get()?, self.shared()?.as_ref())
+        Change::Add(channel).make_async(py, self.client.get()?, self.shared()?)
     }
 
     #[doc = docstring!("Subscription.remove_destination_async")]
@@ -485,7 +481,7 @@ impl Subscription {
         py: Python<'py>,
         #[pyo3(from_py_with = destinations::received)] channel: String,
     ) -> PyResult<Bound<'py, PyAny>> {
-        Change::Remove(channel).make_async(py, self.client.get()?, self.shared()?.as_ref())
+        Change::Remove(channel).make_async(py, self.client.get()?, self.shared()?)
     }
 
     #[doc = docstring!("Subscription.remove_destination_by_id_async")]
@@ -495,7 +491,7 @@ impl Subscription {
         py: Python<'py>,
         #[pyo3(from_py_with = arguments::registration_id)] registration_id: i64,
     ) -> PyResult<Bound<'py, PyAny>> {
-        Change::RemoveById(registration_id).make_async(py, self.client.get()?, self.shared()?.as_ref())
+        Change::RemoveById(registration_id).make_async(py, self.client.get()?, self.shared()?)
     }
 
     #[doc = docstring!("Subscription.request_destination")]
@@ -505,7 +501,7 @@ impl Subscription {
         py: Python<'py>,
         #[pyo3(from_py_with = destinations::received)] channel: String,
     ) -> PyResult<Bound<'py, Answer>> {
-        Change::Add(channel).ask(py, self.client.get()?, self.shared()?.as_ref())
+        Change::Add(channel).ask(py, self.client.get()?, self.shared()?)
     }
 
     #[doc = docstring!("Subscription.request_destination_removal")]
@@ -515,7 +511,7 @@ impl Subscription {
         py: Python<'py>,
         #[pyo3(from_py_with = destinations::received)] channel: String,
     ) -> PyResult<Bound<'py, Answer>> {
-        Change::Remove(channel).ask(py, self.client.get()?, self.shared()?.as_ref())
+        Change::Remove(channel).ask(py, self.client.get()?, self.shared()?)
     }
 
     #[doc = docstring!("Subscription.close")]
