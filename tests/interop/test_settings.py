@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from tests.helpers import await_true
 from tests.interop.conftest import Peers, our_driver_process
 from tests.interop.messages import Checker
 from tests.interop.test_streams import FRAGMENTED, LOSSES
-from tests.ports import free_port
+from tests.ports import free_endpoint, free_port
 
 pytestmark = pytest.mark.interop
 
@@ -27,17 +28,17 @@ LOSSY = pytest.mark.parametrize("losses", [{}, LOSSES], ids=["lossless", "5-perc
 
 @contextmanager
 def drivers(
-    java: JavaPeer, receives: str, properties: dict[str, str], losses: dict[str, str]
+    java: JavaPeer, make: str, properties: dict[str, str], losses: dict[str, str]
 ) -> Iterator[tuple[Path, Path]]:
-    """Directories of a receiving driver with settings, and of a sending one of the other make."""
+    """Directories of a driver of this make with settings, and of one of the other make."""
     with ExitStack() as stack:
         ours = stack.enter_context(
-            our_driver_process("interop-set-ours", properties=properties if receives == "python" else None)
+            our_driver_process("interop-set-ours", properties=properties if make == "python" else None)
         )
         theirs = stack.enter_context(
-            java.driver("interop-set-java", "SHARED", losses | (properties if receives == "java" else {}))
+            java.driver("interop-set-java", "SHARED", losses | (properties if make == "java" else {}))
         )
-        yield (theirs, ours) if receives == "java" else (ours, theirs)
+        yield (theirs, ours) if make == "java" else (ours, theirs)
 
 
 @LOSSY
@@ -65,6 +66,38 @@ def test_a_wildcard_port_of_a_range(
                 41,
             ),
         )
+
+
+@LOSSY
+@pytest.mark.parametrize("sends", ["java", "python"])
+def test_a_wildcard_control_port_of_a_range(
+    java: JavaPeer, peers: Peers, sends: str, losses: dict[str, str]
+) -> None:
+    """Publications whose control address has port 0 send from a port of the range, where receivers find them."""
+    ports, endpoints = [free_port(), free_port()], [free_endpoint(), free_endpoint()]
+    channels = [
+        # The first one finds its receivers by what comes to its port.
+        (
+            "control-mode=dynamic",
+            f"aeron:udp?endpoint={endpoints[0]}|control=127.0.0.1:{ports[0]}|control-mode=dynamic",
+        ),
+        (f"endpoint={endpoints[1]}", f"aeron:udp?endpoint={endpoints[1]}"),
+    ]
+    with (
+        drivers(java, sends, {"aeron.sender.wildcard.port.range": f"{ports[0]} {ports[1]}"}, losses) as (
+            sending,
+            receiving,
+        ),
+        headrace.Client.connect(directory=receiving) as client,
+    ):
+        for port, (sent, received) in zip(ports, channels, strict=True):
+            channel = f"aeron:udp?control=127.0.0.1:0|{sent}"
+            publisher = peers.command(sends, "publish", sending, channel, STREAM, COUNT, *SMALL, 42)
+            with client.add_subscription(received, STREAM) as subscription:
+                end = _started(partial(peers.run, publisher))
+                _read(subscription)
+                assert [image.source_identity for image in subscription.images] == [f"127.0.0.1:{port}"]
+            end()
 
 
 @LOSSY
