@@ -8,32 +8,61 @@ usage: python -m tests.interop.peer publish DIR CHANNEL STREAM COUNT MIN_LENGTH 
 Requests come back as answers, on the channel and stream that the last two name.
 
 Where a channel has `ts-offset=reserved`, the reserved value of each message is a time of this day, in nanoseconds.
+Where it has `ts-offset=N`, so are the eight bytes from N on of each message that has them, and only the others are as
+published.
 """
 
+import re
+import struct
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import headrace
-from tests.interop.messages import Checker, message
+from tests.interop.messages import HEADER, Checker, message
 
 DEADLINE_S = 120.0
 DAY_NS = 24 * 3600 * 1_000_000_000
+TIME = struct.Struct("<q")
+Handler = Callable[[bytes, headrace.Header], None]
+
+
+def check_time(time_ns: int) -> None:
+    """Insists on a time of this day."""
+    assert abs(time.time_ns() - time_ns) < DAY_NS, f"timestamp {time_ns}"
 
 
 class Stamped:
     """Insists on a timestamp in each message."""
 
-    def __init__(self, checker: Checker) -> None:
-        """Hands messages on to the checker."""
+    def __init__(self, checker: Checker, offset: int | None) -> None:
+        """Hands messages on to the checker; the timestamp is in their payload, or else in the reserved value."""
         self._checker = checker
+        self._offset = offset
 
     def __call__(self, payload: bytes, header: headrace.Header) -> None:
         """Checks one message."""
-        age_ns = time.time_ns() - header.reserved_value
-        assert abs(age_ns) < DAY_NS, f"timestamp {header.reserved_value}"
+        if self._offset is None:
+            check_time(header.reserved_value)
+        elif len(payload) >= self._offset + TIME.size:
+            payload = self._as_published(payload, self._offset)
         self._checker(payload, header)
+
+    @staticmethod
+    def _as_published(payload: bytes, offset: int) -> bytes:
+        check_time(*TIME.unpack_from(payload, offset))
+        index, seed = HEADER.unpack_from(payload)
+        end = offset + TIME.size
+        return payload[:offset] + message(seed, index, len(payload), len(payload))[offset:end] + payload[end:]
+
+
+def handler_of(channel: str, checker: Checker) -> Handler:
+    """What a channel's messages go to."""
+    stamped = re.search(r"ts-offset=(reserved|\d+)", channel)
+    if stamped is None:
+        return checker
+    return Stamped(checker, None if stamped[1] == "reserved" else int(stamped[1]))
 
 
 def publish(
@@ -67,7 +96,7 @@ def subscribe(
     """Checks messages until all have come."""
     deadline = time.monotonic() + DEADLINE_S
     checker = Checker()
-    handler = Stamped(checker) if "ts-offset=reserved" in channel else checker
+    handler = handler_of(channel, checker)
     idle = headrace.BackoffIdleStrategy()
     with (
         headrace.Client.connect(directory=directory) as client,

@@ -286,6 +286,50 @@ def test_media_timestamps_of_what_the_java_driver_sends(
         )
 
 
+# No first fragment has room beside it: a datagram begins with each.
+ALWAYS_FRAGMENTED = (1400, 8000)
+# Some messages of `FRAGMENTED` are too short for it: they stay as they are.
+PAYLOAD_OFFSET = 200
+
+
+@pytest.mark.parametrize("publisher", ["java", "python"])
+@pytest.mark.parametrize("key", ["channel-snd-ts-offset", "channel-rcv-ts-offset"])
+@pytest.mark.parametrize("losses", [{}, LOSSES], ids=["lossless", "5-percent-loss"])
+def test_timestamps_in_the_payload_between_the_two_drivers(
+    java: JavaPeer, peers: Peers, publisher: str, key: str, losses: dict[str, str]
+) -> None:
+    """(o) eight bytes of each message's first fragment are the time, and all others are as published."""
+    subscriber = "python" if publisher == "java" else "java"
+    # The Java driver writes the time of arrival where a datagram begins, as both write that of sending; ours does so
+    # in all messages.
+    is_in_all = subscriber == "python" and key == "channel-rcv-ts-offset"
+    lengths = FRAGMENTED if is_in_all else ALWAYS_FRAGMENTED
+    channel = f"{UDP}|{key}={PAYLOAD_OFFSET}"
+    with ExitStack() as stack:
+        ours = stack.enter_context(our_driver_process("interop-o-ours"))
+        theirs = stack.enter_context(java.driver("interop-o-java", "SHARED", losses))
+        directories = {"java": theirs, "python": ours}
+        peers.run(
+            peers.command(subscriber, "subscribe", directories[subscriber], channel, 7, 1000),
+            peers.command(publisher, "publish", directories[publisher], channel, 7, 1000, *lengths, 35),
+        )
+
+
+@pytest.mark.parametrize("losses", [{}, LOSSES], ids=["lossless", "5-percent-loss"])
+def test_media_timestamps_in_the_payload_of_what_the_java_driver_sends(
+    java: JavaPeer, peers: Peers, losses: dict[str, str]
+) -> None:
+    """(p) the kernel's time of arrival, in the same place."""
+    channel = f"{UDP}|media-rcv-ts-offset={PAYLOAD_OFFSET}"
+    with ExitStack() as stack:
+        ours = stack.enter_context(our_driver_process("interop-p-ours"))
+        theirs = stack.enter_context(java.driver("interop-p-java", "SHARED", losses))
+        peers.run(
+            peers.command("python", "subscribe", ours, channel, 7, 1000),
+            peers.command("java", "publish", theirs, UDP, 7, 1000, *FRAGMENTED, 36),
+        )
+
+
 REQUESTS_UDP = f"aeron:udp?endpoint={free_endpoint()}"
 ANSWERS_UDP = f"aeron:udp?control-mode=response|control={free_endpoint()}"
 ANSWERS_IPC = "aeron:ipc?control-mode=response|term-length=64k"

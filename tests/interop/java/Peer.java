@@ -15,18 +15,24 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Queue;
 import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /**
  * The Java side of the interoperability tests: publishes or checks messages whose every byte follows from a
  * seed and an index, so that either side can be ours. `peer.py` has the same rule.
  *
  * Where a channel has `ts-offset=reserved`, the reserved value of each message is a time of this day, in nanoseconds.
+ * Where it has `ts-offset=N`, so are the eight bytes from N on of each message that has them, and only the others are
+ * as published.
  *
  * Message `index` of `seed`: i64 index, i64 seed, then bytes `(mix + position) & 0xff`, little-endian.
  */
 public final class Peer
 {
     private static final long DEADLINE_NS = TimeUnit.SECONDS.toNanos(120);
+    private static final int UNSTAMPED = -1;
+    private static final int RESERVED = -8;
 
     public static void main(final String[] args) throws Exception
     {
@@ -108,7 +114,7 @@ public final class Peer
 
     private static void subscribe(final Subscription subscription, final long count)
     {
-        final Checker checker = new Checker(subscription.channel().contains("ts-offset=reserved"));
+        final Checker checker = new Checker(stampOffset(subscription.channel()));
         final FragmentAssembler assembler = new FragmentAssembler(checker);
         final IdleStrategy idle = new BackoffIdleStrategy();
         final long deadline = System.nanoTime() + DEADLINE_NS;
@@ -137,7 +143,7 @@ public final class Peer
         final Publication requests = aeron.addPublication(
             args[2] + "|response-correlation-id=" + answers.registrationId(), Integer.parseInt(args[3]));
         final UnsafeBuffer buffer = new UnsafeBuffer(new byte[maxLength]);
-        final Checker checker = new Checker(false);
+        final Checker checker = new Checker(UNSTAMPED);
         final FragmentAssembler assembler = new FragmentAssembler(checker);
         final IdleStrategy idle = new BackoffIdleStrategy();
         final long deadline = System.nanoTime() + DEADLINE_NS;
@@ -227,19 +233,24 @@ public final class Peer
     private static final class Checker implements FragmentHandler
     {
         final Map<Long, Long> nextIndexBySeed = new HashMap<>();
-        final boolean isStamped;
+        final int stampOffset;
         long received;
 
-        Checker(final boolean isStamped)
+        Checker(final int stampOffset)
         {
-            this.isStamped = isStamped;
+            this.stampOffset = stampOffset;
         }
 
         public void onFragment(final DirectBuffer buffer, final int offset, final int length, final Header header)
         {
-            if (isStamped)
+            final boolean isStampInPayload = stampOffset >= 0 && length >= stampOffset + 8;
+            if (stampOffset == RESERVED)
             {
                 checkStamp(header.reservedValue());
+            }
+            else if (isStampInPayload)
+            {
+                checkStamp(buffer.getLong(offset + stampOffset));
             }
             final long index = buffer.getLong(offset);
             final long seed = buffer.getLong(offset + 8);
@@ -251,7 +262,8 @@ public final class Peer
             final long mix = mix(seed, index);
             for (int i = 16; i < length; i++)
             {
-                if (buffer.getByte(offset + i) != (byte)(mix + i))
+                final boolean isStamp = isStampInPayload && i >= stampOffset && i < stampOffset + 8;
+                if (!isStamp && buffer.getByte(offset + i) != (byte)(mix + i))
                 {
                     throw new IllegalStateException("message " + index + " differs at byte " + i);
                 }
@@ -259,6 +271,16 @@ public final class Peer
             nextIndexBySeed.put(seed, index + 1);
             received++;
         }
+    }
+
+    private static int stampOffset(final String channel)
+    {
+        final Matcher matcher = Pattern.compile("ts-offset=(reserved|\\d+)").matcher(channel);
+        if (!matcher.find())
+        {
+            return UNSTAMPED;
+        }
+        return matcher.group(1).equals("reserved") ? RESERVED : Integer.parseInt(matcher.group(1));
     }
 
     private static void checkStamp(final long timeNs)
