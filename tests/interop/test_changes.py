@@ -1,9 +1,11 @@
 """What changes while a stream flows between our driver and the reference's, with loss: where it goes, and how."""
 
 import mmap
+import socket
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -29,11 +31,13 @@ SENDS = pytest.mark.parametrize("sends", ["ours", "java"])
 
 
 @contextmanager
-def drivers(java: JavaPeer, sends: str, ours: dict[str, str] | None = None) -> Iterator[tuple[Path, Path]]:
+def drivers(
+    java: JavaPeer, sends: str, ours: dict[str, str] | None = None, theirs: dict[str, str] | None = None
+) -> Iterator[tuple[Path, Path]]:
     """Directories of the driver that sends and of the one that receives; the Java driver loses both ways."""
     with ExitStack() as stack:
         our = stack.enter_context(our_driver_process("interop-change-ours", properties=ours))
-        their = stack.enter_context(java.driver("interop-change-java", "SHARED", LOSSES))
+        their = stack.enter_context(java.driver("interop-change-java", "SHARED", LOSSES | (theirs or {})))
         yield (our, their) if sends == "ours" else (their, our)
 
 
@@ -50,22 +54,34 @@ class Reader:
         self.subscription.poll(self.checker, 64)
         return self.checker.count
 
+    def is_past(self, position: int | None) -> bool:
+        """Reads unchecked, as a reader that comes late has the rest of a message only, up to a position."""
+        self.subscription.poll(lambda *_: None, 64)
+        return [image.position for image in self.subscription.images] == [position]
 
-def flow(publication: headrace.Publication, readers: Sequence[Reader], seed: int) -> None:
-    """So many messages, which each of the readers reads."""
+
+def flow(
+    publication: headrace.Publication, readers: Sequence[Reader], seed: int, late: Reader | None = None
+) -> None:
+    """So many messages, which each of the readers reads, and none that comes late has to."""
     for reader in readers:
         await_true(lambda reader=reader: reader.subscription.is_connected)
     ends = [reader.checker.count + COUNT for reader in readers]
+
+    def read() -> list[int]:
+        if late is not None:
+            late.is_past(publication.position)
+        return [reader.poll() for reader in readers]
+
     for index in range(COUNT):
         payload = message(seed, index, *FRAGMENTED)
 
         def is_sent(payload: bytes = payload) -> bool:
-            for reader in readers:
-                reader.poll()
+            read()
             return bool(publication.offer(payload))
 
         await_true(is_sent)
-    await_true(lambda: [reader.poll() for reader in readers] == ends)
+    await_true(lambda: read() == ends)
 
 
 @SENDS
@@ -162,3 +178,61 @@ def test_a_name_that_moves_is_followed(java: JavaPeer, sends: str) -> None:
                 ) as publication:
                     flow(publication, [reader], seed)
                 await_true(lambda: not reader.subscription.is_connected)
+
+
+class Names:
+    """Names that the driver that sends looks up, of either make."""
+
+    def __init__(self, hosts: Path) -> None:
+        """The file that the Java driver reads; ours has a table."""
+        self._hosts = hosts
+        self.ours = {
+            "aeron.name.resolver.supplier": "csv_table",
+            "aeron.name.resolver.init.args": "moving,127.0.0.1,127.0.0.2|",
+        }
+        self.java = {"jdk.net.hosts.file": str(hosts), "sun.net.inetaddr.ttl": "0"}
+        self._write("127.0.0.1")
+
+    def move(self, sending: Path, sends: str) -> None:
+        """The name has its second address."""
+        if sends == "ours":
+            set_counter(sending, "NameEntry{name='moving'", 1)
+        else:
+            self._write("127.0.0.2")
+
+    def _write(self, address: str) -> None:
+        new = self._hosts.with_suffix(".new")
+        new.write_text(f"{address} moving\n127.0.0.1 localhost {socket.gethostname()}\n")
+        new.rename(self._hosts)
+
+
+@SENDS
+def test_a_destination_by_name_that_moves_is_followed(java: JavaPeer, sends: str, tmp_path: Path) -> None:
+    """Its receiver goes, and one at the name's new address joins the stream, which goes on to another meanwhile."""
+    port, steady_port = free_port(), free_port()
+    names = Names(tmp_path / "hosts")
+    with ExitStack() as stack:
+        sending, receiving = stack.enter_context(drivers(java, sends, names.ours, names.java))
+        relay = stack.enter_context(Relay(("127.0.0.1", steady_port), forward=LOSS, seed=port))
+        publisher = stack.enter_context(headrace.Client.connect(directory=sending))
+        subscriber = stack.enter_context(headrace.Client.connect(directory=receiving))
+        steady = Reader(subscriber, f"aeron:udp?endpoint=127.0.0.1:{steady_port}")
+        before = Reader(subscriber, f"aeron:udp?endpoint=127.0.0.1:{port}")
+        publication = publisher.add_publication(f"{MANUAL}|fc=min,t:1s|term-length=64k", STREAM)
+        for endpoint in (relay.endpoint, f"moving:{port}"):
+            publication.add_destination(f"aeron:udp?endpoint={endpoint}")
+        flow(publication, [steady, before], seed=0)
+
+        before.subscription.close()
+        after = Reader(subscriber, f"aeron:udp?endpoint=127.0.0.2:{port}")
+        names.move(sending, sends)
+        seeds = count(1)
+
+        def has_joined() -> bool:
+            flow(publication, [steady], next(seeds), late=after)
+            return after.subscription.is_connected
+
+        await_true(has_joined)
+        await_true(lambda: after.is_past(publication.position))
+        flow(publication, [steady, after], next(seeds))
+        assert relay.forward.dropped > 0
