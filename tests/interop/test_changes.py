@@ -1,6 +1,9 @@
 """What changes while a stream flows between our driver and the reference's, with loss: where it goes, and how."""
 
 import mmap
+import os
+import shutil
+import signal
 import socket
 import struct
 from collections.abc import Iterator, Sequence
@@ -15,11 +18,12 @@ import headrace
 from headrace.cnc.cnc_file import HEADER_LENGTH, CncFile
 from headrace.cnc.counters import VALUE_LENGTH
 from headrace.testing import Conditions, Relay
+from headrace.tools.counter_types import DESTINATION_COUNT
 from tests.helpers import await_true
 from tests.interop.conftest import our_driver_process
 from tests.interop.messages import Checker, message
 from tests.interop.test_streams import FRAGMENTED, LOSSES
-from tests.ports import free_port
+from tests.ports import free_endpoint, free_port
 
 pytestmark = pytest.mark.interop
 
@@ -236,3 +240,56 @@ def test_a_destination_by_name_that_moves_is_followed(java: JavaPeer, sends: str
         await_true(lambda: after.is_past(publication.position))
         flow(publication, [steady, after], next(seeds))
         assert relay.forward.dropped > 0
+
+
+def destination_count(directory: Path) -> int:
+    """How many destinations the only publication of a driver has."""
+    with CncFile.open(directory) as cnc:
+        (count,) = [record.value for record in cnc.counters if record.type_id == DESTINATION_COUNT]
+    return count
+
+
+@SENDS
+# With `max` the fastest receiver leads, and a default term holds all that it may be ahead.
+@pytest.mark.parametrize("strategy", ["fc=min,t:1s|term-length=64k", "fc=max"], ids=["min", "max"])
+def test_a_receiver_whose_driver_is_killed_is_no_longer_sent_to(
+    java: JavaPeer, sends: str, strategy: str
+) -> None:
+    """Receivers are known by what they report: the publication goes on to the one that lives, and forgets the other."""
+    control_port = free_port()
+    with ExitStack() as stack:
+
+        def start(make: str, name: str) -> Path:
+            if make == "ours":
+                return stack.enter_context(our_driver_process(f"interop-change-{name}"))
+            return stack.enter_context(java.driver(f"interop-change-{name}", "SHARED", LOSSES))
+
+        sending = start(sends, "sends")
+        publisher = stack.enter_context(headrace.Client.connect(directory=sending))
+        relays, readers, directories = [], [], []
+        for name in ("lives", "dies"):
+            directory = start("java" if sends == "ours" else "ours", name)
+            relay = stack.enter_context(Relay(("127.0.0.1", control_port), backward=LOSS, seed=control_port))
+            subscriber = stack.enter_context(headrace.Client.connect(directory=directory))
+            channel = f"aeron:udp?endpoint={free_endpoint()}|control={relay.endpoint}|control-mode=dynamic"
+            directories.append(directory)
+            relays.append(relay)
+            readers.append(Reader(subscriber, channel))
+        control = f"control=127.0.0.1:{control_port}|control-mode=dynamic"
+        publication = publisher.add_publication(f"aeron:udp?{control}|{strategy}", STREAM)
+        flow(publication, readers, seed=0)
+        assert destination_count(sending) == len(readers)
+
+        (lives, dies), seeds = relays, count(1)
+        with CncFile.open(directories[1]) as cnc:
+            os.kill(cnc.header.pid, signal.SIGKILL)
+        stack.callback(shutil.rmtree, directories[1])
+
+        def is_left_out() -> bool:
+            before = dies.backward.received
+            flow(publication, readers[:1], next(seeds))
+            return dies.backward.received == before
+
+        await_true(is_left_out)
+        await_true(lambda: destination_count(sending) == 1)
+        assert all(relay.backward.dropped > 0 for relay in (lives, dies))
