@@ -3,7 +3,7 @@
 use headrace_client::Client;
 use pyo3::prelude::*;
 
-use crate::destinations::Asked;
+use crate::changes::Asked;
 use crate::errors;
 use crate::exit::detach;
 use crate::fork_guard::ForkGuard;

@@ -20,6 +20,7 @@ mod batch_input;
 mod batch_offer;
 #[allow(unsafe_code)]
 mod c_api;
+mod changes;
 mod channel_doubts;
 mod checksum;
 mod claim;

@@ -9,9 +9,10 @@ use pyo3::prelude::*;
 
 use crate::answer::Answer;
 use crate::batch::FragmentBatch;
+use crate::changes::Change;
 use crate::columns::Spare;
 use crate::delivery::{Delivery, HandlerError, Reception, deliver_block, header_values};
-use crate::destinations::{self, Change};
+use crate::destinations;
 use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
 use crate::idle::IdleStrategy;
