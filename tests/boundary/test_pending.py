@@ -1,6 +1,9 @@
 """Publications, subscriptions and counters that no call waits for."""
 
 import asyncio
+import signal
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -112,3 +115,20 @@ def test_what_was_taken_or_cancelled_is_not_waited_for(media_client: headrace.Cl
     for one in (pending, cancelled, refused):
         with pytest.raises(headrace.ClientError, match="ask for it again"):
             asyncio.run(wait(one))
+
+
+def test_ctrl_c_ends_the_wait_for_a_driver_that_does_not_answer(tmp_path: Path) -> None:
+    """A driver that nobody turns; and the client waits for ten minutes."""
+    with (
+        headrace.MediaDriver(directory=tmp_path / "driver", threading_mode="INVOKER") as driver,
+        headrace.Client.connect(driver.directory, driver_timeout_ms=600_000) as client,
+    ):
+        for ask in (
+            lambda: client.next_available_session_id(1),
+            lambda: client.add_publication("aeron:ipc", 1),
+        ):
+            interrupt = threading.Timer(0.05, signal.raise_signal, [signal.SIGINT])
+            interrupt.start()
+            with pytest.raises(KeyboardInterrupt):
+                ask()
+            interrupt.join()

@@ -26,6 +26,14 @@ const NO_CORRELATION_ID: i64 = -1;
 /// Control protocol version from which a driver hands out session ids.
 const SESSION_ID_PROTOCOL_VERSION: i64 = 1 << 16;
 
+/// How a session id is found that no publication of a stream uses.
+pub enum SessionIdRequest {
+    /// The driver was asked, with a request of this id.
+    Asked(i64),
+    /// The driver cannot say, so that it was left to chance.
+    Chosen(i32),
+}
+
 /// A connection to a media driver.
 ///
 /// Usable from any number of threads. Blocking calls wait for the driver, at most the driver timeout. Calls from
@@ -227,10 +235,19 @@ impl Client {
 
     /// A session id that no publication of the stream uses. Drivers that cannot say leave it to chance.
     pub fn next_available_session_id(&self, stream_id: i32) -> Result<i32, ClientError> {
+        match self.async_next_available_session_id(stream_id)? {
+            SessionIdRequest::Asked(id) => expect(self.core.wait(id)?, as_session_id),
+            SessionIdRequest::Chosen(session_id) => Ok(session_id),
+        }
+    }
+
+    /// As [`Self::next_available_session_id`] without waiting; what the driver is asked for comes with
+    /// [`Self::find_session_id`].
+    pub fn async_next_available_session_id(&self, stream_id: i32) -> Result<SessionIdRequest, ClientError> {
         self.core.refuse_reentry("next available session id")?;
         if self.control_protocol_version() < SESSION_ID_PROTOCOL_VERSION {
             self.core.state().check_open()?;
-            return Ok(lock(&self.core.random).i32(..));
+            return Ok(SessionIdRequest::Chosen(lock(&self.core.random).i32(..)));
         }
         let client_id = self.core.client_id;
         let id = self.core.submit(
@@ -242,10 +259,12 @@ impl Client {
                 stream_id,
             },
         )?;
-        expect(self.core.wait(id)?, |outcome| match outcome {
-            Outcome::SessionId(session_id) => Some(session_id),
-            _ => None,
-        })
+        Ok(SessionIdRequest::Asked(id))
+    }
+
+    /// As [`Self::find_publication`], by the id of the request.
+    pub fn find_session_id(&self, correlation_id: i64) -> Result<Option<i32>, ClientError> {
+        self.find("find session id", correlation_id, as_session_id)
     }
 
     fn control_protocol_version(&self) -> i64 {
@@ -514,6 +533,13 @@ fn as_subscription(outcome: Outcome) -> Option<Subscription> {
 fn as_counter(outcome: Outcome) -> Option<Counter> {
     match outcome {
         Outcome::Counter(counter) => Some(counter),
+        _ => None,
+    }
+}
+
+fn as_session_id(outcome: Outcome) -> Option<i32> {
+    match outcome {
+        Outcome::SessionId(session_id) => Some(session_id),
         _ => None,
     }
 }

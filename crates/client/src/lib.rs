@@ -52,7 +52,7 @@ mod turns;
 
 pub use assembler::FragmentAssembler;
 pub use blocking::{Answers, PARK_MAX};
-pub use client::Client;
+pub use client::{Client, SessionIdRequest};
 pub use config::ClientConfig;
 pub use counter::{Counter, StaticCounter};
 pub use error::{ClientError, OfferError, PollError};

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use headrace_buffers::counters::{CounterRecord, CountersReader};
-use headrace_client::{self as client, ClientConfig, ClientError, SubscriptionHandlers};
+use headrace_client::{self as client, ClientConfig, ClientError, SessionIdRequest, SubscriptionHandlers};
 use headrace_sys::idle::IdleStrategy;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::asking::ask;
+use crate::asking::{self, ask};
 use crate::commit::COMMIT;
 use crate::counters::Counter;
 use crate::driver::MediaDriver;
@@ -337,8 +337,11 @@ impl Client {
         py: Python<'_>,
         #[pyo3(from_py_with = arguments::stream_id)] stream_id: i32,
     ) -> PyResult<i32> {
-        let client = self.open()?;
-        detach(py, || client.next_available_session_id(stream_id)).map_err(errors::client)
+        let kept = self.open()?;
+        match detach(py, || kept.async_next_available_session_id(stream_id)).map_err(errors::client)? {
+            SessionIdRequest::Asked(id) => asking::wait(py, kept, || id, |client| client.find_session_id(id)),
+            SessionIdRequest::Chosen(session_id) => Ok(session_id),
+        }
     }
 
     #[getter]

@@ -8,6 +8,7 @@ use headrace_client::FragmentAssembler;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::asking::ask;
 use crate::batch::FragmentBatch;
 use crate::columns::{Columns, Spare};
 use crate::delivery::{Delivery, HandlerError, Reception, deliver_block};
@@ -283,7 +284,16 @@ impl Image {
     #[pyo3(signature = (reason, /))]
     fn reject(&self, py: Python<'_>, #[pyo3(from_py_with = arguments::reason)] reason: &str) -> PyResult<()> {
         let image = self.inner.get()?;
-        detach(py, || image.reject(reason)).map_err(errors::client)
+        match self.client.get()? {
+            Some(kept) => ask(
+                py,
+                kept,
+                |_| image.async_reject(reason),
+                |client, id| Ok(client.find_operation(id)?.then_some(())),
+            ),
+            // In a handler, which may not wait: the client says so.
+            None => detach(py, || image.reject(reason)).map_err(errors::client),
+        }
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {

@@ -105,7 +105,7 @@ def command(
         )
         with driver:
             if not quiet:
-                mode = driver.settings["aeron.threading.mode"]
+                mode = driver.chosen_threading or driver.settings["aeron.threading.mode"]
                 click.echo(f"media driver in {driver.directory}; threading mode {mode}; Ctrl-C ends it")
             while not driver.is_terminated and not stop.wait(_CHECK_INTERVAL_S):
                 pass

@@ -100,7 +100,9 @@ def runs(messages: object) -> list[Run]:
 def _array_run(array: npt.NDArray[Any]) -> Run:
     if array.dtype.hasobject:
         raise TypeError("an array of Python objects cannot be sent; use a list of bytes")
-    if array.ndim == 0 or (array.ndim == 1 and array.dtype.kind not in "VS"):
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        raise TypeError("the array has masked values, which are none; fill them, as with array.filled(0)")
+    if array.ndim not in (1, 2) or (array.ndim == 1 and array.dtype.kind not in "VS"):
         raise TypeError(
             f"array of {array.ndim} dimension(s) and dtype={array.dtype}: must have two dimensions (one row a "
             "message) or hold records"
