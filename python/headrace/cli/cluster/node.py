@@ -71,7 +71,8 @@ def node_command(
     Without --driver it uses the driver of --dir, without --archive an archive on that driver, without --service
     services in processes of their own. Settings come from defaults, then the environment (AERON_CLUSTER_...), then -D,
     then the other options; a later one overrides an earlier one. When an operator ends the cluster, or a part fails,
-    the process ends with exit status 1; the mark file in aeron.cluster.dir says why.
+    the process ends with exit status 1; the mark file in aeron.cluster.dir says why. SIGTERM and Ctrl-C before the
+    member is open end the process with 143 and 130.
 
     \b
     Examples:

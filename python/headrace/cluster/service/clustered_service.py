@@ -19,7 +19,7 @@ class ClusteredService:
     Override the methods that matter; the others do nothing. All are called on one thread, the container's. What they
     change and send must follow from the entries alone: no wall clock, no random numbers, no iteration over sets, no
     threads, no files. The time is ``cluster.time``. An exception in a handler goes to the error log; the entry
-    counts as consumed, and the next one follows.
+    counts as consumed, and the next one follows. One in ``on_session_messages`` ends the member.
 
     A service that also has ``on_session_messages(batch)`` gets runs of messages as columns there, see
     :class:`headrace.cluster.service.batches.MessageBatch`; messages that are longer than a frame still come to
