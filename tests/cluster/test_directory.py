@@ -203,7 +203,9 @@ def test_a_dry_run_and_a_no_change_nothing(tmp_path: Path) -> None:
     before = (tmp_path / RECORDING_LOG_NAME).read_bytes() + b"torn"
     (tmp_path / RECORDING_LOG_NAME).write_bytes(before)
     where = "the snapshot at position 640 of term 0"
-    assert run("invalidate-latest-snapshot", str(tmp_path), "-n").output == f"would invalidate {where}\n"
+    assert run("invalidate-latest-snapshot", str(tmp_path), "-n").output == (
+        f"would invalidate {where}; the next start replays the log from position 0 on\n"
+    )
     assert run("seed", str(tmp_path), "-n").output == (
         f"the next start would begin a new log from {where}, without the messages after it\n"
     )

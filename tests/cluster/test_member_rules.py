@@ -132,6 +132,27 @@ def test_rule_28_a_channel_that_the_driver_refuses_leaves_the_service_there(worl
     assert container.failure is None
 
 
+@pytest.mark.parametrize("keeps_writes", [True, False])
+def test_a_start_tells_clients_of_before_that_their_sessions_are_over(
+    world: World, *, keeps_writes: bool
+) -> None:
+    """Long before they notice that the stream of answers has ended; one that is gone too is not waited for."""
+    member = leader(world, sync_level=1)
+    member.await_leader()
+    scripts = [Script(member, world.add_node(name)) for name in ("client", "gone")]
+    ids = [script.connect().cluster_session_id for script in scripts]
+    scripts[1].client.close()
+    since_ns = scripts[0].client.clock.monotonic_ns()
+    member.restart(keeps_writes=keeps_writes)
+    told = scripts[0].answer()
+    assert (told.code, told.cluster_session_id, told.detail) == (EventCode.CLOSED, ids[0], "TIMEOUT")
+    assert scripts[0].client.clock.monotonic_ns() - since_ns < 5_000_000_000
+    assert len(member.context.applied.sessions) == 0
+    world.run_for(30)
+    farewells = member.module._checking._farewells
+    assert (farewells._tried, list(farewells._waiting)) == ([], [])
+
+
 class Closing(Echo):
     """Lets nobody stay."""
 

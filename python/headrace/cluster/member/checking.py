@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headrace._exceptions import RegistrationError
+from headrace.cluster.member.farewells import Farewells
 from headrace.cluster.member.members import ingress_endpoints
 from headrace.cluster.member.sessions import SessionState
 from headrace.cluster.protocol.announced import announcement
@@ -25,15 +26,17 @@ class Checking:
     def __init__(self, context: Context, egress: Egress) -> None:
         self._context = context
         self._egress = egress
+        self._farewells = Farewells(context, egress)
 
     def take_over(self, *, is_startup: bool) -> None:
-        """The member begins to lead. After a start no client of before is there; else they are told who leads."""
+        """The member begins to lead. A start ends all sessions, and says so; else clients hear who leads."""
         context = self._context
         for session in context.applied.sessions:
             if not session.is_open:
                 continue
             if is_startup:
                 context.applied.sessions.close(session, CloseReason.TIMEOUT)
+                self._farewells.add(session)
                 continue
             session.requested = context.client.request_publication(
                 session.response_channel, session.response_stream_id
@@ -48,7 +51,8 @@ class Checking:
     def do_work(self, writer: LogWriter) -> int:
         """A look at each of them."""
         self._context.applied.sessions.note_heard(self._context.now_ns)
-        return sum(self._step(session, writer) for session in self._context.applied.sessions)
+        told_count = self._farewells.do_work()
+        return told_count + sum(self._step(session, writer) for session in self._context.applied.sessions)
 
     def _step(self, session: Session, writer: LogWriter) -> int:
         context = self._context

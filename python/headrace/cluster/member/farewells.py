@@ -1,0 +1,90 @@
+"""Sessions of before a start, whose clients are told that they are over.
+
+A start closes them all: who was connected is not connected any more. A client over UDP would not notice for as long as
+the image of the member's answers lives, and then wait for a new leader. Aeron's members tell nobody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from typing import TYPE_CHECKING
+
+from headrace._exceptions import ConfigError, RegistrationError
+from headrace.cluster.member.sessions import Session, SessionState
+from headrace.cluster.protocol.codes import CloseReason, EventCode
+
+if TYPE_CHECKING:
+    from headrace.cluster.member.context import Context
+    from headrace.cluster.member.egress import Egress
+
+__all__ = ["Farewells"]
+
+# Each has a publication while it is tried: they must not fill the driver.
+_AT_ONCE_MAX = 64
+# A client that is there connects within a few round trips; most are gone as well.
+_TRY_NS = 2_000_000_000
+
+
+class Farewells:
+    """Tells them, some at a time, until the time-out of sessions is over."""
+
+    def __init__(self, context: Context, egress: Egress) -> None:
+        self._context = context
+        self._egress = egress
+        self._waiting: deque[Session] = deque()
+        self._tried: list[Session] = []
+        self._end_ns = 0
+
+    def add(self, session: Session) -> None:
+        """A session that is over, of a client that may be there."""
+        self._end_ns = self._context.now_ns + self._context.config.session_timeout_ns
+        self._waiting.append(
+            Session(
+                session_id=session.session_id,
+                correlation_id=session.correlation_id,
+                response_stream_id=session.response_stream_id,
+                response_channel=session.response_channel,
+                state=SessionState.CLOSED,
+            )
+        )
+
+    def do_work(self) -> int:
+        """A step of each; gives how many were told."""
+        if not self._waiting and not self._tried:
+            return 0
+        if self._context.now_ns >= self._end_ns:
+            self._waiting.clear()
+        while self._waiting and len(self._tried) < _AT_ONCE_MAX:
+            self._tried.append(self._begun(self._waiting.popleft()))
+        told = [session for session in self._tried if self._is_told(session)]
+        over = [session for session in self._tried if session in told or self._is_in_vain(session)]
+        for session in over:
+            session.disconnect()
+            self._tried.remove(session)
+        return len(told)
+
+    def _begun(self, session: Session) -> Session:
+        session.activity_ns = self._context.now_ns
+        # A member of another make may have let in a client with a channel that is none here.
+        with contextlib.suppress(ConfigError):
+            session.requested = self._context.client.request_publication(
+                session.response_channel, session.response_stream_id
+            )
+        return session
+
+    def _is_told(self, session: Session) -> bool:
+        if session.requested is not None:
+            try:
+                session.publication = session.requested.poll()
+            except RegistrationError:
+                # Nobody hears on a channel that the driver refuses.
+                session.requested = None
+            if session.publication is not None:
+                session.requested = None
+        term_id = self._context.leadership_term_id
+        return self._egress.event(session, term_id, EventCode.CLOSED, CloseReason.TIMEOUT.name)
+
+    def _is_in_vain(self, session: Session) -> bool:
+        is_refused = session.requested is None and session.publication is None
+        return is_refused or self._context.now_ns - session.activity_ns >= _TRY_NS
