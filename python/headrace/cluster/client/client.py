@@ -231,6 +231,7 @@ class ClusterClient(Closing):
             SessionClosedError: The cluster has closed the session.
             ClusterTimeoutError: The cluster has no leader any more.
             ClosedError: This program has closed the session.
+            DriverTimeoutError: The client's driver has ended.
         """
         deadline = self.clock.deadline(timeout_s)
         while not (result := self.offer(data)) > 0:
@@ -416,6 +417,8 @@ class ClusterClient(Closing):
         """Raise what makes it vain to offer again."""
         if result is OfferResult.CLOSED:
             self._check_open()
+            # With the client went everything that it had; it says why it has ended.
+            self._client.next_correlation_id()
             accepted(result)
 
     # --- life ------------------------------------------------------------------------------------------------------
