@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import inspect
 import math
 import random
@@ -147,6 +148,71 @@ class Desk:
     ) -> Answer | None:
         packed = encoded(arguments)
         return self.send(encoded(Request(RequestKind.CALL, client_id, command_id, oldest_id, name, packed)))
+
+
+class Unspoken(Exception):
+    """An error with an error in it."""
+
+    def __str__(self) -> str:
+        return ()[0]
+
+
+class Till:
+    """Raises after the deed."""
+
+    paid: int = 0
+
+    @command
+    def pay(self) -> None:
+        self.paid += 1
+        raise Unspoken
+
+
+def test_an_error_that_has_no_text_is_an_answer_as_any_other() -> None:
+    """Without an answer the client would send the call again, and it would be carried out again."""
+    desk = Desk(Till())
+    desk.open()
+    answer = desk.call(1, "pay")
+    assert answer is not None
+    assert answer.kind is AnswerKind.RAISED
+    assert decode_value(answer.value) == ["Unspoken", "no text: its str() raises IndexError"]
+    assert desk.call(1, "pay") == answer
+    assert desk.service.object.paid == 1
+
+
+@dataclass
+class Shift:
+    """A part of a state."""
+
+    begins: datetime.datetime
+
+
+@dataclass
+class Roster:
+    """A state that a snapshot would change."""
+
+    shift: Shift
+
+    @command
+    def change(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("hours", "note", "text"),
+    [(2, None, "keep it in UTC"), (0, "ill", "of which a snapshot loses note"), (0, None, None)],
+)
+def test_a_state_that_a_snapshot_would_change_is_refused(
+    hours: int, note: str | None, text: str | None
+) -> None:
+    zone = datetime.timezone(datetime.timedelta(hours=hours))
+    shift = Shift(datetime.datetime(2026, 11, 24, 9, tzinfo=zone))
+    if note is not None:
+        shift.note = note  # type: ignore[attr-defined]
+    if text is None:
+        ObjectService(Roster(shift))
+    else:
+        with pytest.raises(headrace.ConfigError, match=text):
+            ObjectService(Roster(shift))
 
 
 def test_a_call_that_comes_again_is_answered_as_before_and_not_carried_out() -> None:

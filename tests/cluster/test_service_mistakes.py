@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import headrace
 from headrace.cluster import ClientSession, ClusterError, ClusterNode, DeterminismCheck
 from headrace.cluster.service.reading import Reading
 from headrace.testing import World
@@ -28,7 +29,28 @@ def rig() -> Iterator[Rig]:
         yield Rig(world)
 
 
-@pytest.mark.parametrize("raised", [SystemExit(3), asyncio.CancelledError(), ValueError("no")])
+class Row:
+    """Cannot be shown, and errors that name it neither."""
+
+    def __repr__(self) -> str:
+        raise LookupError("no name")
+
+
+class Panic(BaseException):
+    """As native code raises it."""
+
+
+RAISED = [
+    SystemExit(3),
+    asyncio.CancelledError(),
+    ValueError("no"),
+    Panic("native"),
+    GeneratorExit(),
+    KeyError(Row()),
+]
+
+
+@pytest.mark.parametrize("raised", RAISED, ids=lambda raised: type(raised).__name__)
 def test_what_a_handler_raises_is_told_and_the_log_goes_on(rig: Rig, raised: BaseException) -> None:
     class Raising(Recorder):
         def on_session_message(
@@ -54,6 +76,59 @@ def test_what_a_handler_raises_is_told_and_the_log_goes_on(rig: Rig, raised: Bas
         "on_session_message of service_id=0",
         "on_timer_event of service_id=0",
     ]
+
+
+@pytest.mark.parametrize("raised", RAISED, ids=lambda raised: type(raised).__name__)
+@pytest.mark.parametrize("is_generator", [False, True])
+def test_what_a_snapshot_raises_fails_the_snapshot_alone(
+    rig: Rig, raised: BaseException, *, is_generator: bool
+) -> None:
+    class Raising(Recorder):
+        def on_take_snapshot(self) -> Iterable[bytes]:
+            if not is_generator:
+                raise raised
+            return self.parts()
+
+        def parts(self) -> Iterator[bytes]:
+            yield b"first"
+            raise raised
+
+    service = Raising()
+    module, container = rig.started(service)
+    module.term()
+    module.snapshot()
+    assert module.acked().relevant_id == -1
+    module.message(SELF, b"next")
+    rig.until(lambda: service.state == [b"next"])
+    assert container.failure is None
+    (told,) = rig.errors
+    assert told.startswith("on_take_snapshot of service_id=0 raised")
+
+
+async def awaited(self: Recorder, *_: object) -> None:
+    """Nobody awaits it."""
+
+
+def generated(self: Recorder, *_: object) -> Iterator[None]:
+    """Nobody asks for what it gives."""
+    yield
+
+
+@pytest.mark.parametrize(
+    ("name", "handler", "text"),
+    [
+        ("on_session_message", awaited, "is async: a handler is called and not awaited"),
+        ("on_take_snapshot", awaited, "is async"),
+        ("on_timer_event", generated, "is a generator, whose code would never run"),
+        ("on_session_message", 5, "is 5: it must be a method"),
+    ],
+)
+def test_a_handler_that_would_never_run_is_refused(rig: Rig, name: str, handler: object, text: str) -> None:
+    kind = type("Service", (Recorder,), {name: handler})
+    with pytest.raises(headrace.ConfigError, match=f"has {name}, which {text}"):
+        rig.container(kind())
+    with pytest.raises(headrace.ConfigError, match=text):
+        DeterminismCheck(kind)
 
 
 @dataclass

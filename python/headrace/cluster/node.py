@@ -111,6 +111,10 @@ class ClusterNode(Closing):
         self._checks = [service for service in services if isinstance(service, DeterminismCheck)]
         for index, service in enumerate(services):
             check_service(f"services[{index}]", service)
+            if any(service is other for other in services[:index]):
+                raise wrong(
+                    f"services[{index}]", service, "is given twice: each service needs a state of its own"
+                )
         try:
             self._open(services, driver, ingress_endpoint, archive_settings or {}, on_error, settings)
         except BaseException as failure:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
+import decimal
 import inspect
 import itertools
 import typing
@@ -265,7 +267,13 @@ def _change(before: Any, after: Any) -> str | None:
             if isinstance(before, msgspec.Struct)
             else [field.name for field in dataclasses.fields(before)]
         )
+        beside = sorted(set(getattr(before, "__dict__", ())) - set(fields))
+        if beside:
+            return f"has {before!r:.60}, of which a snapshot loses {beside[0]}: declare it as a field of its class"
         pairs = ((getattr(before, name, None), getattr(after, name, None)) for name in fields)
+    elif isinstance(before, (datetime.datetime, datetime.time, decimal.Decimal)):
+        # Equal where they are not alike: the same moment in another zone, or the same number with other digits.
+        return None if repr(before) == repr(after) else _other(before, after)
     else:
         # What is not a number is not equal to itself.
         is_same = before == after or (before != before and after != after)
@@ -281,6 +289,8 @@ def _other(before: Any, after: Any) -> str:
         instead = "use a list, or annotate it as a tuple"
     elif isinstance(before, int) and isinstance(after, float):
         instead = "annotate it as int"
+    elif isinstance(before, (datetime.datetime, datetime.time)):
+        instead = "keep it in UTC, and the zone beside it if it matters"
     else:
         instead = "annotate it with its own type, or keep a value of the type that it becomes"
     return f"has {before!r:.60} ({kind}), which a snapshot makes {after!r:.60} ({other}): {instead}"

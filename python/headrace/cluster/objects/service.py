@@ -12,7 +12,7 @@ from headrace.cluster.errors import ClusterError
 from headrace.cluster.objects.commands import Command, Commands, StateLayout, encoded
 from headrace.cluster.objects.layout import WINDOW, Answer, AnswerKind, Request, RequestKind, decode_request
 from headrace.cluster.objects.results import Results
-from headrace.cluster.service.callbacks import RAISED
+from headrace.cluster.service.callbacks import HandlerRaised, handled
 from headrace.cluster.service.clustered_service import ClusteredService
 
 with needs("objects"):
@@ -179,10 +179,12 @@ class ObjectService(ClusteredService):
         assert self._cluster is not None
         token = _current.set(self._cluster)
         try:
-            result = getattr(self.object, command.name)(**arguments)
-            return _encoded(request, AnswerKind.OK, result)
-        except RAISED as failure:
-            return _encoded(request, AnswerKind.RAISED, (type(failure).__name__, _plain(str(failure))))
+            with handled():
+                result = getattr(self.object, command.name)(**arguments)
+                return _encoded(request, AnswerKind.OK, result)
+        except HandlerRaised as raised:
+            failure = raised.failure
+            return _encoded(request, AnswerKind.RAISED, (type(failure).__name__, _text_of(failure)))
         finally:
             _current.reset(token)
 
@@ -190,8 +192,12 @@ class ObjectService(ClusteredService):
         return f"ObjectService({type(self.object).__qualname__}, clients={len(self._results)})"
 
 
-def _plain(text: str) -> str:
-    """A text that can be sent."""
+def _text_of(failure: BaseException) -> str:
+    """What a failure says, as a text that can be sent. Its own code makes that, which may fail as well."""
+    try:
+        text = str(failure)
+    except Exception as another:
+        return f"no text: its str() raises {type(another).__name__}"
     return text.encode(errors="replace").decode()
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace._exceptions import HeadraceError
@@ -15,12 +15,9 @@ if TYPE_CHECKING:
     from headrace.cluster.service.clustered_service import ClusteredService
     from headrace.cluster.service.state import ServiceState
 
-__all__ = ["RAISED", "Callbacks", "held_up"]
+__all__ = ["Callbacks", "HandlerRaised", "handled", "held_up", "told"]
 
 T = TypeVar("T")
-
-RAISED = (Exception, SystemExit, asyncio.CancelledError)
-"""What handlers raise by mistake: such an entry of the log must not end the member at each start."""
 
 _TEXTS_MAX = 1000
 # What a client says that was not stepped for too long.
@@ -29,6 +26,45 @@ _ADVICE = (
     "the member takes no messages until a handler returns, and ends when one holds it up for longer than its driver "
     "waits for a client; let a thread do what takes long, and have its result sent to the cluster as a message"
 )
+
+
+class HandlerRaised(Exception):
+    """What a handler raised, where more than its own code runs.
+
+    Attributes:
+        failure: It.
+    """
+
+    def __init__(self, failure: BaseException) -> None:
+        super().__init__(failure)
+        self.failure = failure
+
+
+@contextmanager
+def handled() -> Iterator[None]:
+    """Code of a handler: whatever it raises, also what is no ``Exception``, is its failure, and not the member's.
+
+    An entry of the log whose handler ended the member would end it again at each start. Only Ctrl-C goes through.
+
+    Raises:
+        HandlerRaised: It has raised.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as failure:
+        raise HandlerRaised(failure) from failure
+
+
+def told(failure: BaseException) -> str:
+    """A failure as text. Its own code makes that, which may fail as well."""
+    try:
+        return repr(failure)
+    except Exception as another:
+        return (
+            f"{type(failure).__name__}, whose text is none, since its repr() raises {type(another).__name__}"
+        )
 
 
 class Callbacks:
@@ -68,9 +104,10 @@ class Callbacks:
         """Call a handler for an entry of the log."""
         begin_ns = self._clock.monotonic_ns()
         try:
-            getattr(self._service, name)(*arguments)
-        except RAISED as failure:
-            self.report(name, failure)
+            with handled():
+                getattr(self._service, name)(*arguments)
+        except HandlerRaised as raised:
+            self.report(name, raised.failure)
         finally:
             self._look_at(name, self._clock.monotonic_ns() - begin_ns)
 
@@ -83,11 +120,20 @@ class Callbacks:
             if self._slow_count == slow_count:
                 self._look_at(name, self._clock.monotonic_ns() - begin_ns)
 
-    def each(self, name: str, values: Iterable[Any]) -> Iterator[Any]:
-        """What a handler gives one by one, and takes its time over."""
-        iterator = iter(values)
+    def each(self, name: str, give: Callable[[], Iterable[Any]]) -> Iterator[Any]:
+        """What a handler gives one by one, and takes its time over.
+
+        Raises:
+            HandlerRaised: It has raised.
+        """
         end = object()
-        while (value := self.watched(name, lambda: next(iterator, end))) is not end:
+        with handled():
+            iterator = iter(self.watched(name, give))
+        while True:
+            with handled():
+                value = self.watched(name, lambda: next(iterator, end))
+            if value is end:
+                return
             yield value
 
     def _look_at(self, name: str, duration_ns: int) -> None:
@@ -117,7 +163,7 @@ class Callbacks:
         The error log keeps each distinct text, so that has the first position of a kind of failure alone.
         """
         position = self._state.position
-        text = f"{name} of service_id={self._service_id} raised {failure!r}"
+        text = f"{name} of service_id={self._service_id} raised {told(failure)}"
         if len(self._first_positions) >= _TEXTS_MAX:
             self._first_positions.clear()
         first = self._first_positions.setdefault(text, position)

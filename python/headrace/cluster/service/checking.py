@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import types
 
 from headrace._arguments import explain
@@ -34,11 +35,31 @@ def check_service(name: str, value: object) -> None:
         must = f"must be a headrace.cluster.ClusteredService{_what_makes_one(value)}"
         raise TypeError(f"{name}={shown(name, value)}: {must}")
     kind = type(value)
+    for handler in sorted(_HANDLERS | {"on_session_messages"}):
+        rule = _why_not_called(handler, getattr(value, handler, None))
+        if rule:
+            raise wrong(name, value, f"has {handler}, which {rule}")
     for given in set(dir(kind)) - _HANDLERS - {"on_session_messages"}:
         near = difflib.get_close_matches(given, _HANDLERS, n=1, cutoff=_NEAR)
         # Beside the handler itself it is a method of the service's own.
         if given.startswith("on_") and near and getattr(kind, near[0]) is getattr(ClusteredService, near[0]):
             raise wrong(name, value, f"has {given}, which nothing calls: did you mean {near[0]}?")
+
+
+def _why_not_called(name: str, handler: object) -> str:
+    """Why a handler would do nothing; empty for one that does."""
+    if handler is None:
+        return ""
+    if not callable(handler):
+        return f"is {shown(name, handler)}: it must be a method"
+    if inspect.iscoroutinefunction(handler) or inspect.isasyncgenfunction(handler):
+        return (
+            "is async: a handler is called and not awaited; what takes time belongs into a client, or a thread of "
+            "do_background_work"
+        )
+    if inspect.isgeneratorfunction(handler) and name != "on_take_snapshot":
+        return "is a generator, whose code would never run: a handler must not yield"
+    return ""
 
 
 def _what_makes_one(value: object) -> str:

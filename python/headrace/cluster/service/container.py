@@ -30,7 +30,7 @@ from headrace.cluster.protocol.codes import Role
 from headrace.cluster.protocol.control import JoinLog, RequestServiceAck, ServiceTerminationPosition
 from headrace.cluster.service import egress
 from headrace.cluster.service.archive_session import ArchiveSession
-from headrace.cluster.service.callbacks import RAISED, Callbacks, held_up
+from headrace.cluster.service.callbacks import Callbacks, HandlerRaised, handled, held_up, told
 from headrace.cluster.service.checking import check_service
 from headrace.cluster.service.cluster import Cluster
 from headrace.cluster.service.clustered_service import ClusteredService
@@ -342,12 +342,13 @@ class ServiceContainer(Agent):
         state = self._state
         state.silent_in = "do_background_work"
         try:
-            # A handler that says nothing of its work gives None.
-            return int(self._service.do_background_work(now_ns) or 0)
-        except RAISED as failure:
+            with handled():
+                # A handler that says nothing of its work gives None.
+                return int(self._service.do_background_work(now_ns) or 0)
+        except HandlerRaised as raised:
             # Not in each turn: it may be called some hundred times a second.
             self._next_background_ns = now_ns + _BACKGROUND_RETRY_NS
-            self._callbacks.report("do_background_work", failure)
+            self._callbacks.report("do_background_work", raised.failure)
             return 0
         finally:
             state.silent_in = None
@@ -484,11 +485,10 @@ class ServiceContainer(Agent):
         assert client is not None, "open until closed"
         position, start_ns = state.position, self._clock.monotonic_ns()
         point = SnapshotPoint(position, action.leadership_term_id, state.time_unit, config.app_version)
-        failure: Exception | None = None
+        failure: BaseException | None = None
         recording_id = NULL_VALUE
         try:
-            callbacks, name = self._callbacks, "on_take_snapshot"
-            messages = callbacks.each(name, callbacks.watched(name, self._service.on_take_snapshot))
+            messages = self._callbacks.each("on_take_snapshot", self._service.on_take_snapshot)
             with self._archive as archive:
                 recording_id = yield from stored(
                     client, archive, config, point, self._cluster.sessions, messages
@@ -496,8 +496,8 @@ class ServiceContainer(Agent):
         except Exception as raised:
             if client.is_closed:
                 raise
-            failure = raised
-            self._callbacks.report("on_take_snapshot", raised)
+            failure = raised.failure if isinstance(raised, HandlerRaised) else raised
+            self._callbacks.report("on_take_snapshot", failure)
         duration_ns = self._clock.monotonic_ns() - start_ns
         note_duration(
             duration_ns, counters.max_snapshot, counters.snapshots_exceeded, config.snapshot_threshold_ns
@@ -533,7 +533,8 @@ class ServiceContainer(Agent):
     # --- Life --------------------------------------------------------------------------------------------------
 
     def _on_failure(self, failure: BaseException) -> None:
-        self._log.error(f"the container stopped: {failure}", failure)
+        why = str(failure) if isinstance(failure, HeadraceError) else told(failure)
+        self._log.error(f"the container stopped: {why}", failure)
         self._release()
 
     def join(self, timeout_s: float | None = None) -> bool:

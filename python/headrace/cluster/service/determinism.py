@@ -9,7 +9,7 @@ from typing import Any, cast
 from headrace._checks import excerpt, shown
 from headrace.cluster.errors import ClusterError
 from headrace.cluster.protocol.codes import CloseReason, ClusterTimeUnit, Role
-from headrace.cluster.service.callbacks import RAISED
+from headrace.cluster.service.callbacks import HandlerRaised, handled
 from headrace.cluster.service.checking import check_service
 from headrace.cluster.service.cluster import Cluster
 from headrace.cluster.service.clustered_service import ClusteredService
@@ -143,10 +143,10 @@ class _Instance:
         given = [self.session(one) if isinstance(one, ClientSession) else one for one in arguments]
         self.tape.clear()
         try:
-            with guard.watching():
+            with guard.watching(), handled():
                 getattr(self.service, name)(*given)
-        except RAISED as failure:
-            return failure
+        except HandlerRaised as raised:
+            return raised.failure
         return None
 
 

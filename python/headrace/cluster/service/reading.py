@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from headrace.cluster.protocol.codes import Role
-from headrace.cluster.service.callbacks import RAISED
+from headrace.cluster.service.callbacks import told
 from headrace.cluster.service.entries import ContainerError
 from headrace.cluster.service.joined_log import CopiedLog, JoinedLog, joined
 
@@ -119,14 +119,15 @@ class Reading:
             count = self._callbacks.watched(
                 self._handler_name, lambda: self._paced(log, commit_position, limit)
             )
-        except ContainerError:
+        except (ContainerError, KeyboardInterrupt):
             raise
-        except RAISED as failure:
+        except BaseException as failure:
+            # All else is the handler's, also what is no Exception: see `handled`.
             if self._client.is_closed:
                 raise
             if self._takes_batches:
                 raise ContainerError(
-                    f"on_session_messages of service_id={self._config.service_id} raised {failure!r}, at "
+                    f"on_session_messages of service_id={self._config.service_id} raised {told(failure)}, at "
                     f"log_position={self._state.position}: what the batch still had is lost to the service, and a "
                     "restart divides the log into other batches, so that the states would differ. Catch what one "
                     "message raises in the handler; a start with the mended service replays the log"
