@@ -251,6 +251,39 @@ def test_the_log_of_another_cluster_is_refused_and_nothing_of_it_is_applied(
         assert sums(node, 1) == [lives + 1]
 
 
+def test_what_an_older_archive_lacks_of_the_log_is_told(tmp_path: Path) -> None:
+    for life in range(3):
+        with ClusterNode(Total(), directory=tmp_path) as node:
+            assert sums(node, 1) == [life + 1]
+        if life == 0:
+            shutil.copytree(tmp_path / "archive", tmp_path / "older")
+    shutil.rmtree(tmp_path / "archive")
+    (tmp_path / "older").rename(tmp_path / "archive")
+    errors: list[str] = []
+    with ClusterNode(Total(), directory=tmp_path, on_error=errors.append) as node:
+        node.wait_until_leader(TIMEOUT_S)
+    (told,) = errors
+    assert "entries of the log are lost: the archive has it up to position " in told
+    assert "restore both from one copy" in told
+
+
+@pytest.mark.parametrize("bit", [17, 30, 62])
+def test_a_vote_for_a_term_that_cannot_be_is_refused(tmp_path: Path, bit: int) -> None:
+    """The terms up to it would be filled into the recording log, one by one."""
+    with ClusterNode(Total(), directory=tmp_path) as node:
+        assert sums(node, 1) == [1]
+    path = tmp_path / "cluster" / "node-state.dat"
+    data = bytearray(path.read_bytes())
+    data[24 + bit // 8] ^= 1 << bit % 8
+    path.write_bytes(data)
+    with ClusterNode(Total(), directory=tmp_path) as node, pytest.raises(ClusterError) as told:
+        node.wait_until_leader(TIMEOUT_S)
+    assert f"{path}: the last vote was for term {1 << bit}" in str(told.value)
+    path.unlink()
+    with ClusterNode(Total(), directory=tmp_path) as node:
+        assert sums(node, 1) == [2]
+
+
 def test_a_node_needs_a_directory_and_none_is_the_working_one() -> None:
     with pytest.raises(ConfigError, match="directory='': must be a path"):
         ClusterNode(Total(), directory="")

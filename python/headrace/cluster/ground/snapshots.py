@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from headrace._exceptions import ArchiveError
 from headrace._results import OfferResult
 from headrace.cluster.errors import ClusterError
 from headrace.cluster.ground.courses import Course, added
@@ -17,15 +18,24 @@ if TYPE_CHECKING:
     from headrace.client import Client
     from headrace.cluster.ground.node_archive import NodeArchive, RecordedStream
 
-__all__ = ["OTHER_SNAPSHOT", "SnapshotPoint", "as_before", "check_place", "recorded"]
+__all__ = ["SnapshotPoint", "as_before", "check_place", "other_snapshot", "recorded"]
 
-OTHER_SNAPSHOT = (
+_OTHER_SNAPSHOT = (
     "`headrace cluster invalidate-latest-snapshot DIRECTORY` has the next start use the snapshot before it"
 )
-"""What to do about a snapshot that cannot be loaded."""
-
 _OFFERS_A_TURN = 100
 _CLOCKS = {ClusterTimeUnit.MILLIS: "ms", ClusterTimeUnit.MICROS: "us", ClusterTimeUnit.NANOS: "ns"}
+
+
+def other_snapshot(failure: BaseException) -> str:
+    """What to do about a snapshot that cannot be loaded."""
+    if isinstance(failure, ArchiveError) and failure.code_name == "UNKNOWN_RECORDING":
+        return (
+            "the archive's directory is older than the cluster's, or the recording of the snapshot was purged. Restore "
+            "both directories from one copy. Only if you know that the archive has the whole log: "
+            + _OTHER_SNAPSHOT
+        )
+    return _OTHER_SNAPSHOT
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from headrace.cluster.member.election import Lead
 from headrace.cluster.member.ingress import Ingress
 from headrace.cluster.member.leadership import Leadership
 from headrace.cluster.member.operating import Operating
-from headrace.cluster.member.planning import check_log_is_known, check_log_is_whole, find_plan
+from headrace.cluster.member.planning import check_log_is_known, check_log_is_whole, check_vote, find_plan
 from headrace.cluster.member.requests import service_message, service_request
 from headrace.cluster.member.services import Services
 from headrace.cluster.member.snapshotting import Snapshotting
@@ -261,6 +261,7 @@ class ConsensusModule(Agent):
             yield from self._leadership.stopped(last.recording_id)
         yield from check_log_is_known(context)
         check_log_is_whole(context, (yield from find_plan(context)))
+        check_vote(context)
         plan = context.plan
         assert plan is not None, "there is a plan once it was found"
         module = plan.snapshots[0] if plan.snapshots else None

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from headrace.archive import RecordingDescriptor
     from headrace.cluster.member.context import Context
 
-__all__ = ["check_log_identity", "check_log_is_known", "check_log_is_whole", "find_plan"]
+__all__ = ["check_log_identity", "check_log_is_known", "check_log_is_whole", "check_vote", "find_plan"]
 
+# So many elections in a row fail in no cluster; a flipped bit in a file makes more of them.
+_FAILED_ELECTIONS_MAX = 100_000
 # In the channel of the log's recording, of Aeron's members too.
 _LOG_ALIAS = "alias=log"
 
@@ -69,6 +71,33 @@ def check_log_is_whole(context: Context, recording: RecordingDescriptor | None) 
             f"the archive has the log from position {recording.start_position} on only, and a start {start} needs it "
             f"from {position} on: restore recording.log with a later snapshot, or the archive's directory and the "
             "cluster's, from a copy"
+        )
+    last = plan.last_term_base_log_position
+    if recording is not None and recording.stop_position < last:
+        # A power failure leaves that with file_sync_level=0, where it is no reason to stay down.
+        context.log.error(
+            f"entries of the log are lost: the archive has it up to position {recording.stop_position}, and term "
+            f"{plan.last_leadership_term_id} began at position {last}. The member goes on without them. After a power "
+            "failure with file_sync_level=0 that can happen; otherwise the archive's directory is older than the "
+            "cluster's: stop the member, and restore both from one copy"
+        )
+
+
+def check_vote(context: Context) -> None:
+    """Refuse a node-state file that cannot belong to the recording log, whose missing terms would be filled in.
+
+    Raises:
+        ClusterFileError: Its last vote is for a term far beyond those of the log.
+    """
+    plan = context.plan
+    assert plan is not None, "found before"
+    voted, last = context.node_state.candidate_term.term_id, plan.last_leadership_term_id
+    if voted - last > _FAILED_ELECTIONS_MAX:
+        path = context.node_state.path
+        raise ClusterFileError(
+            f"{path}: the last vote was for term {voted}, and the last term of {context.recording_log.path} is {last}: "
+            f"one of the files is damaged. Restore both from one copy. Or, in a cluster of one, delete {path}, which "
+            "has that vote and nothing else"
         )
 
 

@@ -8,7 +8,7 @@ from headrace._exceptions import ArchiveError
 from headrace.archive.client import requests
 from headrace.cluster.errors import ClusterError, ClusterTerminalError
 from headrace.cluster.ground.courses import Course
-from headrace.cluster.ground.snapshots import OTHER_SNAPSHOT, SnapshotPoint, recorded
+from headrace.cluster.ground.snapshots import SnapshotPoint, other_snapshot, recorded
 from headrace.cluster.log.entries import Entry, EntryType
 from headrace.cluster.member.planning import find_plan
 from headrace.cluster.member.snapshot import SnapshotLoader, snapshot_messages
@@ -149,7 +149,7 @@ class Snapshotting:
         except (ClusterError, ArchiveError) as wrong:
             raise ClusterError(
                 f"the snapshot of the consensus module at log_position={entry.log_position} cannot be loaded: {wrong}; "
-                f"{OTHER_SNAPSHOT}"
+                f"{other_snapshot(wrong)}"
             ) from wrong
 
     def _loaded(self, entry: Entry) -> Course[None]:

@@ -24,7 +24,7 @@ from headrace.cluster.ground.counters import ClusterCounter, cluster_id_of, find
 from headrace.cluster.ground.courses import Course, Running, until
 from headrace.cluster.ground.log import AgentLog, open_log
 from headrace.cluster.ground.marks import mark_fields
-from headrace.cluster.ground.snapshots import OTHER_SNAPSHOT, SnapshotPoint
+from headrace.cluster.ground.snapshots import SnapshotPoint, other_snapshot
 from headrace.cluster.mark_file import ClusterComponentType, ClusterMarkFile, service_mark_name
 from headrace.cluster.protocol.codes import Role
 from headrace.cluster.protocol.control import JoinLog, RequestServiceAck, ServiceTerminationPosition
@@ -380,7 +380,7 @@ class ServiceContainer(Agent):
             what = str(failure) if isinstance(failure, HeadraceError) else repr(failure)
             # Of a service of another version no snapshot is of use.
             is_other = term_id != NULL_VALUE and not isinstance(failure, ClusterTerminalError)
-            advice = f"; if that is the snapshot's fault, {OTHER_SNAPSHOT}" if is_other else ""
+            advice = f"; if that is the snapshot's fault, {other_snapshot(failure)}" if is_other else ""
             raise ContainerError(
                 f"service_id={self.config.service_id} of cluster_id={cluster_id} cannot start at "
                 f"log_position={position}: {what}{advice}"
