@@ -86,6 +86,22 @@ class Dying(Fair):
         os._exit(7)
 
 
+class Leaving(Fair):
+    """Ends its process as if all were done."""
+
+    def kept(self, message: bytes) -> bytes:
+        os._exit(0)
+
+
+class Raising(Fair):
+    """Takes no threes, in each instance alike."""
+
+    def kept(self, message: bytes) -> bytes:
+        if message == b"3":
+            raise ValueError("no threes")
+        return message
+
+
 class Waiting(Fair):
     """Waits in a handler for what never comes."""
 
@@ -165,10 +181,19 @@ def test_the_order_of_a_set_is_found_by_another_hash_seed(directory: Path, name:
     assert "use sorted()" in done.stdout
 
 
-def test_a_replay_that_dies_is_told_with_its_position(directory: Path) -> None:
-    done = check(directory, "Dying")
+@pytest.mark.parametrize(("name", "status"), [("Dying", 7), ("Leaving", 0)])
+def test_a_replay_that_dies_is_told_with_its_position(directory: Path, name: str, status: int) -> None:
+    done = check(directory, name)
     assert done.returncode == 1
-    assert "ended with exit status 7, after log_position=" in done.stdout
+    assert f"ended with exit status {status}, after log_position=" in done.stdout
+
+
+def test_what_a_handler_raises_in_both_instances_is_told_and_is_no_difference(directory: Path) -> None:
+    done = check(directory, "Raising")
+    assert done.returncode == 0, done.stdout
+    raised, same = done.stdout.splitlines()
+    assert raised.startswith("on_session_message of service_id=0 raised ValueError('no threes'), first at")
+    assert "does the same again" in same
 
 
 @pytest.mark.slow

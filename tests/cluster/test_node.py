@@ -37,7 +37,7 @@ from headrace.cluster.log.entries import EntryType
 from headrace.cluster.member.states import Toggle
 from headrace.cluster.objects import AsyncObjectClient, ObjectClient, command
 from headrace.cluster.turns import NodeTurns
-from tests.helpers import TIMEOUT_S
+from tests.helpers import TIMEOUT_S, await_true
 
 
 class Total(ClusteredService):
@@ -282,6 +282,37 @@ def test_a_vote_for_a_term_that_cannot_be_is_refused(tmp_path: Path, bit: int) -
     path.unlink()
     with ClusterNode(Total(), directory=tmp_path) as node:
         assert sums(node, 1) == [2]
+
+
+def test_a_failure_that_nobody_has_asked_for_ends_the_with_block(tmp_path: Path) -> None:
+    """One that was told by a call, or read, is not raised again; what the block raises goes first."""
+
+    class Broken(Total):
+        def on_start(self, cluster: Cluster, snapshot: Iterable[bytes] | None) -> None:
+            raise ValueError("no table")
+
+    def ended(node: ClusterNode) -> None:
+        await_true(lambda: node.has_ended)
+
+    with (
+        pytest.raises(ClusterError, match=r"the node has ended: .*no table"),
+        ClusterNode(Broken(), directory=tmp_path / "a") as node,
+    ):
+        ended(node)
+    assert node.is_closed
+    with ClusterNode(Broken(), directory=tmp_path / "b") as node:
+        ended(node)
+        assert "no table" in str(node.failure)
+    with ClusterNode(Broken(), directory=tmp_path / "c") as node, pytest.raises(ClusterError):
+        node.wait(TIMEOUT_S)
+
+    def fail() -> None:
+        with ClusterNode(Broken(), directory=tmp_path / "d") as node:
+            ended(node)
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        fail()
 
 
 def test_a_node_needs_a_directory_and_none_is_the_working_one() -> None:

@@ -8,8 +8,17 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import pytest
+
 from headrace.archive.files.storage import DirectoryStorage
-from headrace.cluster import ClientSession, Cluster, ClusteredService, ClusterNode, ServiceContainer
+from headrace.cluster import (
+    ClientSession,
+    Cluster,
+    ClusteredService,
+    ClusterError,
+    ClusterNode,
+    ServiceContainer,
+)
 from headrace.cluster.mark_file import read_mark_fields, service_mark_name
 from tests.helpers import TIMEOUT_S
 
@@ -98,7 +107,8 @@ def test_a_container_in_a_process_of_its_own_that_is_killed_ends_the_member(tmp_
                 assert answered(node, 2) == [b"1", b"2"]
             finally:
                 process.kill()
-        until(lambda: node.module.has_terminated, "the member sees that its service is gone")
+        with pytest.raises(ClusterError, match="Aeron client in service closed unexpectedly"):
+            node.wait(TIMEOUT_S)
     service = Counter()
     with (
         ClusterNode(directory=tmp_path, service_count=1) as node,

@@ -58,7 +58,8 @@ class ClusterNode(Closing):
     """A member of a cluster: driver, archive, consensus module and services.
 
     The driver has threads of its own; all else takes turns on one thread of this node, or with ``is_invoked=True`` on
-    yours, which then calls :meth:`do_work`. A context manager that closes it all.
+    yours, which then calls :meth:`do_work`. A context manager that closes it all. If the node has failed, and no call
+    and no look at :attr:`failure` has told the program, leaving the ``with`` block raises :class:`ClusterError`.
 
     Args:
         *services: The services, by their ids from 0 on.
@@ -105,6 +106,7 @@ class ClusterNode(Closing):
         self._stop = threading.Event()
         self._has_run = threading.Event()
         self._failure: BaseException | None = None
+        self._is_told = False
         # What is closed at the end, last to first.
         self._held = contextlib.ExitStack()
         self._directory = Path(directory_text(directory))
@@ -280,7 +282,7 @@ class ClusterNode(Closing):
                 self._turns.run(lambda: self._is_closed or deadline.is_over)
             except Exception as failure:
                 self._failure = failure
-        if self.failure is not None:
+        if self._found() is not None:
             raise self._end()
         return self.has_ended
 
@@ -337,7 +339,8 @@ class ClusterNode(Closing):
                 clock.sleep(_LOOK_S)
 
     def _end(self) -> ClusterError:
-        failure = self.failure
+        self._is_told = True
+        failure = self._found()
         told = "it is closed" if self._is_closed else "an operator ended the cluster"
         ended = ClusterError(f"the node has ended: {failure or told}")
         ended.__cause__ = failure
@@ -372,13 +375,18 @@ class ClusterNode(Closing):
     @property
     def failure(self) -> BaseException | None:
         """Why the node ended by itself, if it failed."""
+        failure = self._found()
+        self._is_told = self._is_told or failure is not None
+        return failure
+
+    def _found(self) -> BaseException | None:
         failures = [self._failure, self.module.failure, *(one.failure for one in self.containers)]
         return next((one for one in failures if one is not None), None)
 
     @property
     def has_ended(self) -> bool:
         """Whether the node has stopped: an operator ended the cluster, a part failed, or it is closed."""
-        return self._is_closed or self.module.has_terminated or self.failure is not None
+        return self._is_closed or self.module.has_terminated or self._found() is not None
 
     @property
     def is_closed(self) -> bool:
@@ -416,6 +424,8 @@ class ClusterNode(Closing):
         # What the block has raised is not hidden.
         with contextlib.suppress(*(() if exception is None else (DeterminismError,))):
             self.close()
+        if exception is None and self._found() is not None and not self._is_told:
+            raise self._end()
 
     def _forget(self) -> None:
         """In a forked child, whose node this is not: each part forgets itself."""

@@ -42,6 +42,8 @@ _LOOK_S = 0.01
 # The driver showed life a moment ago: this is for one that was killed since.
 _DRIVER_TIMEOUT_MS = 2_000
 _BATCH_COUNT = 256
+# Of the member, and of each of its services.
+_ERRORS = (ClusterCounter.MODULE_ERRORS, ClusterCounter.CONTAINER_ERRORS)
 _TYPES = frozenset(ClusterCounter)
 # What an operator waits for, in seconds: until the toggle is neutral again.
 _WAITS_S = {Toggle.SNAPSHOT: 30.0, Toggle.RESUME: 1.0}
@@ -183,7 +185,7 @@ class RunningMember:
             sessions=sum(record.type_id == kind.SESSION for record in counters),
             snapshots=values.get(kind.SNAPSHOT_COUNT),
             elections=values.get(kind.ELECTION_COUNT),
-            errors=values.get(kind.MODULE_ERRORS),
+            errors=sum(one.value for one in counters if one.type_id in _ERRORS),
         )
 
     def members(self, timeout_s: float) -> ClusterMembersExtendedResponse:

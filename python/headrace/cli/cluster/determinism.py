@@ -24,6 +24,8 @@ from headrace.cli.lifecycle import FAILED
 from headrace.clock import SYSTEM_CLOCK
 
 SHOW_STACKS = signal.SIGUSR1
+WHOLE = "whole"
+"""The file that a replay leaves which came to its end."""
 """Has the process that replays print where each of its threads is."""
 _LOOK_S = 0.2
 # The frame under those of a service.
@@ -61,7 +63,8 @@ def check_determinism_command(
     CLASS is the service's class, or a function that gives a service, such as an ObjectService around an object. Nothing
     in the DIRECTORY changes: the command first copies the recording log and the whole archive to a temporary directory,
     which needs as much room. Exit status 1 says that the instances differ, with the first position of the log where
-    they do, or that a handler raised, waits, or asked for the time, for random numbers or for threads.
+    they do, or that a handler waits, or asked for the time, for random numbers or for threads. What a handler raises in
+    both instances alike is printed, and is no difference.
 
     \b
     Examples:
@@ -89,7 +92,7 @@ def check_determinism_command(
         first, second = copy / "1", copy / "2"
         _forget_snapshots(copy, start)
         _check_begin(copy, start)
-        position = _replay(copy, service, first, "1", timeout_s)
+        position, raised = _replay(copy, service, first, "1", timeout_s)
         # A replay takes each snapshot of the log again: the second one must not begin with one of the first's. The
         # entries that the first node added, such as its term, are in the log that the second one replays.
         _forget_snapshots(copy, start)
@@ -98,6 +101,7 @@ def check_determinism_command(
     if difference is not None:
         click.echo(difference)
         raise SystemExit(FAILED)
+    click.echo(raised, nl=False)
     click.echo(f"{service} does the same again, up to log position {position}")
 
 
@@ -133,8 +137,13 @@ def _check_begin(directory: Path, log_position: int) -> None:
         )
 
 
-def _replay(directory: Path, service: str, trace: Path, seed: str, timeout_s: float) -> int:
-    """Replay in a process of its own, whose hashes of texts follow from the seed; gives the last log position."""
+def _replay(directory: Path, service: str, trace: Path, seed: str, timeout_s: float) -> tuple[int, str]:
+    """Replay in a process of its own, whose hashes of texts follow from the seed.
+
+    Gives the last log position, and what handlers have raised.
+    """
+    whole = directory / WHOLE
+    whole.unlink(missing_ok=True)
     name = f"the process that replays with PYTHONHASHSEED={seed}"
     # Files, which take what a service prints however much it is.
     with (directory / "printed").open("w+") as printed, (directory / "errors").open("w+") as errors:
@@ -165,7 +174,7 @@ def _replay(directory: Path, service: str, trace: Path, seed: str, timeout_s: fl
             f"{_place(complained)}. A handler must not wait for anything; if one only takes longer, give more --timeout"
         )
         raise SystemExit(FAILED)
-    if process.returncode != 0:
+    if process.returncode != 0 or not whole.exists():
         click.echo(said, nl=False)
         if not said or process.returncode != FAILED:
             click.echo(
@@ -173,7 +182,7 @@ def _replay(directory: Path, service: str, trace: Path, seed: str, timeout_s: fl
                 f"after log_position={position}: {complained.strip() or 'it printed nothing'}"
             )
         raise SystemExit(FAILED)
-    return position
+    return position, said
 
 
 def _has_ended(process: subprocess.Popen[bytes], trace: Path, timeout_s: float) -> bool:

@@ -5,20 +5,19 @@ Each line of the trace is JSON: the log position of an entry, the handler, what 
 
 from __future__ import annotations
 
-import contextlib
 import faulthandler
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TextIO
 
 from headrace import HeadraceError, MediaDriver
-from headrace.cli.cluster.determinism import SHOW_STACKS
+from headrace.cli.cluster.determinism import SHOW_STACKS, WHOLE
 from headrace.cli.cluster.node import service_maker
 from headrace.cli.lifecycle import FAILED
-from headrace.cluster import Cluster, ClusteredService, ClusterNode, DeterminismCheck, DeterminismError
+from headrace.cluster import Cluster, ClusteredService, ClusterNode, DeterminismCheck
 
 
 class _Traced(DeterminismCheck):
@@ -50,35 +49,31 @@ class _Traced(DeterminismCheck):
         self._trace.flush()
 
 
-@contextlib.contextmanager
-def _noted(errors: list[str]) -> Iterator[None]:
-    """Note why the node cannot go on, unless it has said so itself."""
-    try:
-        yield
-    except DeterminismError:
-        pass  # among the errors
-    except HeadraceError as failure:
-        if not errors:
-            errors.append(str(failure))
-
-
 def _main(directory: str, service: str, trace: str) -> None:
     faulthandler.register(SHOW_STACKS)
     errors: list[str] = []
+    failure: HeadraceError | None = None
     with Path(trace).open("w") as file:
         check = _Traced(service_maker(service), file)
-        with (
-            _noted(errors),
-            # A driver's directory beside the copy of the log goes with it, also when this process dies.
-            MediaDriver(directory=Path(directory) / "driver") as driver,
-            ClusterNode(check, driver=driver, directory=directory, on_error=errors.append) as node,
-        ):
-            # However long the log is: who started this process looks whether it goes on.
-            node.wait_until_leader(None)
+        try:
+            with (
+                # A driver's directory beside the copy of the log goes with it, also when this process dies.
+                MediaDriver(directory=Path(directory) / "driver") as driver,
+                ClusterNode(check, driver=driver, directory=directory, on_error=errors.append) as node,
+            ):
+                # However long the log is: who started this process looks whether it goes on.
+                node.wait_until_leader(None)
+        except HeadraceError as ended:
+            failure = ended
+    if failure is not None and not errors:
+        errors.append(str(failure))
     for error in dict.fromkeys(errors):
         print(error)
-    if errors or check.difference is not None:
+    # A handler that raises, alike in both, is no difference.
+    if failure is not None or check.findings:
         raise SystemExit(FAILED)
+    # Of a process that a handler has ended, whatever its exit status is, this is not there.
+    (Path(directory) / WHOLE).touch()
 
 
 if __name__ == "__main__":

@@ -344,7 +344,7 @@ _WAITS = {
     ConnectState.CREATE_INGRESS_PUBLICATIONS: "the driver has not added the publications",
     ConnectState.AWAIT_PUBLICATION_CONNECTED: "no member takes messages; a cluster without a leader takes none",
     ConnectState.SEND_MESSAGE: "the member makes no room for the request",
-    ConnectState.POLL_RESPONSE: "the member has not answered; it must reach the egress channel",
+    ConnectState.POLL_RESPONSE: "the member has not answered: it is suspended, or does not reach the egress channel",
     ConnectState.CONCLUDE_CONNECT: "the session is open",
 }
 

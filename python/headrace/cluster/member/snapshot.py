@@ -102,7 +102,8 @@ class SnapshotLoader:
     def _of_service(self, service_id: int) -> PendingMessages:
         if service_id >= len(self._pending):
             raise ClusterError(
-                f"the snapshot has messages of service_id={service_id}, and there are {len(self._pending)} services"
+                f"the snapshot has messages of service_id={service_id}, and the member is given service_count="
+                f"{len(self._pending)}: start it with as many services as took the snapshot"
             )
         return self._pending[service_id]
 

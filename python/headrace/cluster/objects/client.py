@@ -32,8 +32,20 @@ class _Proxy:
     """Has the commands of a class as methods."""
 
     def __init__(self, commands: Commands, call: Callable[..., Any]) -> None:
+        self._kind = commands.kind.__qualname__
+        self._names = tuple(commands)
         for name in commands:
             setattr(self, name, _bound(commands[name], call))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise AttributeError(
+            f"{self._kind}.{name} is no command; the commands are {', '.join(self._names)}. A client cannot see the "
+            "state: to read it, give the class a method with @command that returns it",
+            name=name,
+            obj=self,
+        )
 
 
 def _bound(made: Command, call: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ from typing import Any, cast
 from headrace._checks import excerpt, shown
 from headrace.cluster.errors import ClusterError
 from headrace.cluster.protocol.codes import CloseReason, ClusterTimeUnit, Role
-from headrace.cluster.service.callbacks import HandlerRaised, handled
+from headrace.cluster.service.callbacks import HandlerRaised, handled, told
 from headrace.cluster.service.checking import check_service
 from headrace.cluster.service.cluster import Cluster
 from headrace.cluster.service.clustered_service import ClusteredService
@@ -323,7 +323,7 @@ class DeterminismCheck(ClusteredService):
     def _compare(self, name: str, failure: BaseException | None, other: BaseException | None) -> None:
         # The text of an exception is no part of the state, and may have an address of an object.
         if type(failure) is not type(other):
-            self._part(f"{name} raises {failure!r}", repr(other))
+            self._part(f"{name} raises {_raised(failure)}", _raised(other))
         for first, second in itertools.zip_longest(self._first.tape.asked, self._second.tape.asked):
             if first != second:
                 self._part(f"{name} asks for {_shown(first)}", _shown(second))
@@ -354,6 +354,10 @@ class DeterminismCheck(ClusteredService):
 
 def _bytes(message: Any) -> bytes:
     return b"".join(map(bytes, message)) if isinstance(message, (tuple, list)) else bytes(message)
+
+
+def _raised(failure: BaseException | None) -> str:
+    return "nothing" if failure is None else told(failure)
 
 
 def _is_same(first: Any, second: Any) -> bool:
