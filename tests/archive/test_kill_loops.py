@@ -23,7 +23,7 @@ import pytest
 
 import headrace
 from headrace.archive import Archive, ArchiveError, Catalog, DirectoryStorage, RecordingSignal
-from headrace.archive.client.archive import extension_channel
+from headrace.archive.client.extension import extension_channel
 from headrace.archive.files.verify import verify
 from headrace.channel import ChannelUri
 from tests.helpers import TIMEOUT_S, rounds

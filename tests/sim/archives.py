@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import headrace
 from headrace import ArchiveTimeoutError
 from headrace.archive import Archive, ArchiveError, RecordingDescriptor, SourceLocation
-from headrace.archive.client.archive import extension_channel
+from headrace.archive.client.extension import extension_channel
 from headrace.channel import ChannelUri
 from headrace.positions import HEADER_LENGTH, segment_position
 from headrace.testing import Killed, Node, World, WorldTimeoutError
