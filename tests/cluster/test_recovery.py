@@ -109,7 +109,9 @@ def test_a_snapshot_that_a_start_cannot_do_without_is_not_invalidated(tmp_path: 
 
     then = "the next start replays the log from position 4096 on\n"
     assert told("-n") == f"would invalidate the snapshot at position 6144 of term 0; {then}"
-    assert told("-y") == f"the snapshot at position 6144 of term 0 is invalid now; {then}"
+    assert told("-y") == (
+        f" invalidate latest snapshot: true\nthe snapshot at position 6144 of term 0 is invalid now; {then}"
+    )
     refusal = told("-y", status=255)
     assert "needs the log from position 1024 on" in refusal
     assert "has it from position 2048 on only; nothing was changed" in refusal

@@ -134,10 +134,15 @@ def test_our_commands_on_their_member(java: JavaPeer, tmp_path: Path) -> None:
         assert len(json.loads(plan.stdout)["snapshots"]) == 2
         assert "SHUTDOWN applied successfully" in run("shutdown", directory).stdout
         member._process.wait(TIMEOUT_S)
+    printed = tool(java, directory, "recording-log").splitlines()
+    assert run("recording-log", directory).stdout.strip() in printed, printed
     entries = [json.loads(line) for line in run("recording-log", directory, "--json").stdout.splitlines()]
     assert [one["type"] for one in entries].count("SNAPSHOT") == 4
-    run("invalidate-latest-snapshot", directory, "--yes")
+    told = run("invalidate-latest-snapshot", directory, "--yes").stdout
+    assert told.splitlines()[0] == " invalidate latest snapshot: true"
     assert valid_snapshots(directory) == 2
+    printed = tool(java, directory, "recording-log").splitlines()
+    assert run("recording-log", directory).stdout.strip() in printed, printed
     assert tool(java, directory, "recording-log").count("isValid=false") == 2
     run("seed", directory, "--yes")
     assert "type=SNAPSHOT" in tool(java, directory, "recording-log")

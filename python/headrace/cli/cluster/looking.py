@@ -57,7 +57,7 @@ def _describe(files: ClusterDirectory, as_json: bool) -> None:
             print_json(shown_values)
             continue
         click.echo(
-            f"Type: {one.component} (start: {_time(one.start_timestamp)}, "
+            f"Type: {one.component} {_time(SYSTEM_CLOCK.epoch_ms())} (start: {_time(one.start_timestamp)}, "
             f"activity: {_time(one.activity_timestamp)})"
         )
         print_fields(shown_values)
@@ -94,7 +94,7 @@ def pid_command(directory: Path) -> None:
 @options.json_option
 @options.exit_code_option
 def errors_command(directory: Path, as_json: bool, exit_code: bool) -> None:
-    """Show the errors that a member recorded, then those of its services, then those of its driver.
+    """Show the errors that a member recorded, then those of its driver, then those of its services.
 
     They stay readable when all of these have stopped or died, until the next ones start. An entry that begins with WARN
     is no failure.
@@ -105,8 +105,9 @@ def errors_command(directory: Path, as_json: bool, exit_code: bool) -> None:
     files = member_files(directory)
     logs: dict[str, tuple[Any, ...]] = {}
     with _told_without_member():
-        logs = {name: tuple(read_error_log(data)) for name, data in files.errors().items()}
-        logs |= _driver_errors(files.mark().aeron_directory)
+        (member, noted), *services = files.errors().items()
+        logs = {member: tuple(read_error_log(noted))} | _driver_errors(files.mark().aeron_directory)
+        logs |= {name: tuple(read_error_log(data)) for name, data in services}
     console = OutputConsole()
     for source, entries in logs.items():
         if as_json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from headrace.cli.cluster.access import (
     member_files,
     print_fields,
 )
+from headrace.cli.controls import shown
 from headrace.cli.lifecycle import FAILED
 from headrace.cli.output import Shown, print_json, print_whole
 
@@ -39,6 +41,8 @@ _dry_run_option = click.option("--dry-run", "-n", is_flag=True, help="Only say w
 def recording_log_command(directory: Path, as_json: bool) -> None:
     """List the terms and snapshots of a member, in the order in which a start looks at them.
 
+    A table on a terminal; elsewhere the line that Aeron's ClusterTool prints.
+
     \b
     Examples:
       headrace cluster recording-log /data/aeron-cluster
@@ -48,6 +52,9 @@ def recording_log_command(directory: Path, as_json: bool) -> None:
     if as_json:
         for entry in entries:
             print_json(dataclasses.asdict(entry) | {"type": entry.type.name})
+        return
+    if not is_for_a_person():
+        click.echo(shown(_as_tool_prints(entries)))
         return
     table = Table(box=None, header_style="bold")
     for name in ("entry", "what", "term", "begins", "position", "timestamp", "service", "recording", ""):
@@ -69,6 +76,28 @@ def _row(entry: Entry) -> tuple[str, ...]:
         "-" if entry.service_id < 0 else str(entry.service_id),
         str(entry.recording_id),
         " ".join(filter(None, (entry.archive_endpoint, "" if entry.is_valid else "invalid"))),
+    )
+
+
+def is_for_a_person() -> bool:
+    """Whether stdout is a terminal."""
+    return sys.stdout.isatty()
+
+
+def _as_tool_prints(entries: list[Entry]) -> str:
+    """The text of the cluster specification, 8.4."""
+    terms = {one.leadership_term_id: at for at, one in enumerate(entries) if one.is_term and one.is_valid}
+    index = ", ".join(f"{term_id}={at}" for term_id, at in terms.items())
+    return f"RecordingLog{{entries=[{', '.join(map(_entry_text, entries))}], cacheIndex={{{index}}}}}"
+
+
+def _entry_text(entry: Entry) -> str:
+    endpoint = "" if entry.archive_endpoint is None else f", archiveEndpoint={entry.archive_endpoint}"
+    return (
+        f"Entry{{recordingId={entry.recording_id}, leadershipTermId={entry.leadership_term_id}, "
+        f"termBaseLogPosition={entry.term_base_log_position}, logPosition={entry.log_position}, "
+        f"timestamp={entry.timestamp}, serviceId={entry.service_id}, type={entry.type.name}, "
+        f"isValid={str(entry.is_valid).lower()}, entryIndex={entry.index}{endpoint}}}"
     )
 
 
@@ -191,7 +220,7 @@ def invalidate_command(directory: Path, archive_directory: Path | None, dry_run:
     confirm(f"invalidate {where}? {then[0].upper()}{then[1:]}.", is_confirmed=yes)
     with _confirmed_log(cluster, snapshot) as log:
         log.invalidate_latest_snapshot()
-    click.echo(f"{where} is invalid now; {then}")
+    click.echo(f" invalidate latest snapshot: true\n{where} is invalid now; {then}")
 
 
 def _position_of_snapshot_before(log: RecordingLog, latest: Entry) -> int:
