@@ -71,6 +71,10 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
         add_snapshot(log, 10, 2, 0, 640)
         with pytest.raises(ClusterFileError, match="snapshot missing for service"):
             plan(log, service_count=4)
+        with pytest.raises(
+            ClusterFileError, match="at log_position=640 is of 2 services, and service_count=3"
+        ):
+            plan(log, service_count=3)
 
 
 def test_the_command_shows_the_plan(tmp_path: Path) -> None:

@@ -93,6 +93,11 @@ def recovery_plan(
     """
     snapshots = tuple(log.latest_snapshot(service_count))
     module = snapshots[0] if snapshots else None
+    if module is not None and len(snapshots) - 1 < service_count:
+        raise ClusterFileError(
+            f"{log.path}: snapshot missing for service: that at log_position={module.log_position} is of "
+            f"{len(snapshots) - 1} services, and service_count={service_count}"
+        )
     snapshot_position = 0 if module is None else module.log_position
     term = log.last_term
     if term is None:
