@@ -118,7 +118,7 @@ def test_what_was_taken_or_cancelled_is_not_waited_for(media_client: headrace.Cl
 
 
 def test_ctrl_c_ends_the_wait_for_a_driver_that_does_not_answer(tmp_path: Path) -> None:
-    """A driver that nobody turns; and the client waits for ten minutes."""
+    """No program turns the driver, and the client would wait for ten minutes."""
     with (
         headrace.MediaDriver(directory=tmp_path / "driver", threading_mode="INVOKER") as driver,
         headrace.Client.connect(driver.directory, driver_timeout_ms=600_000) as client,

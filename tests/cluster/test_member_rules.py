@@ -154,7 +154,7 @@ def test_a_start_tells_clients_of_before_that_their_sessions_are_over(
 
 
 class Closing(Echo):
-    """Lets nobody stay."""
+    """Closes each session as soon as it opens."""
 
     def on_session_open(self, session: Any, timestamp: int) -> None:
         session.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import shutil
 import subprocess
 import sys
 import threading
@@ -216,74 +215,6 @@ def test_an_archive_that_has_the_directory_is_named(tmp_path: Path) -> None:
         ClusterNode(Total(), directory=tmp_path, driver=driver)
 
 
-def test_a_log_whose_archive_was_deleted_is_named_with_what_to_do(tmp_path: Path) -> None:
-    with ClusterNode(Total(), directory=tmp_path) as node:
-        assert sums(node, 1) == [1]
-    shutil.rmtree(tmp_path / "archive")
-    with ClusterNode(Total(), directory=tmp_path) as node, pytest.raises(ClusterError) as told:
-        node.wait_until_leader(TIMEOUT_S)
-    assert "recording.log: the archive has no recording 0, which holds the log up to term 0" in str(
-        told.value
-    )
-    assert "Restore the archive's directory" in str(told.value)
-
-
-@pytest.mark.parametrize("lives", [1, 2])
-def test_the_log_of_another_cluster_is_refused_and_nothing_of_it_is_applied(
-    tmp_path: Path, lives: int
-) -> None:
-    """Both archives number their first recording 0, so that the number says nothing."""
-    for name in ("own", "other"):
-        for life in range(lives):
-            with ClusterNode(Total(), directory=tmp_path / name) as node:
-                assert sums(node, 1) == [life + 1]
-    for name in ("own", "other"):
-        (tmp_path / name / "archive").rename(tmp_path / f"archive-{name}")
-    (tmp_path / "archive-other").rename(tmp_path / "own" / "archive")
-    with ClusterNode(Total(), directory=tmp_path / "own") as node, pytest.raises(ClusterError) as told:
-        node.wait_until_leader(TIMEOUT_S)
-    assert "recording 0 of the archive is not the log of" in str(told.value)
-    assert "Start the archive on the directory that belongs to this cluster's" in str(told.value)
-    # The right one is taken as before.
-    shutil.rmtree(tmp_path / "own" / "archive")
-    (tmp_path / "archive-own").rename(tmp_path / "own" / "archive")
-    with ClusterNode(Total(), directory=tmp_path / "own") as node:
-        assert sums(node, 1) == [lives + 1]
-
-
-def test_what_an_older_archive_lacks_of_the_log_is_told(tmp_path: Path) -> None:
-    for life in range(3):
-        with ClusterNode(Total(), directory=tmp_path) as node:
-            assert sums(node, 1) == [life + 1]
-        if life == 0:
-            shutil.copytree(tmp_path / "archive", tmp_path / "older")
-    shutil.rmtree(tmp_path / "archive")
-    (tmp_path / "older").rename(tmp_path / "archive")
-    errors: list[str] = []
-    with ClusterNode(Total(), directory=tmp_path, on_error=errors.append) as node:
-        node.wait_until_leader(TIMEOUT_S)
-    (told,) = errors
-    assert "entries of the log are lost: the archive has it up to position " in told
-    assert "restore both from one copy" in told
-
-
-@pytest.mark.parametrize("bit", [17, 30, 62])
-def test_a_vote_for_a_term_that_cannot_be_is_refused(tmp_path: Path, bit: int) -> None:
-    """The terms up to it would be filled into the recording log, one by one."""
-    with ClusterNode(Total(), directory=tmp_path) as node:
-        assert sums(node, 1) == [1]
-    path = tmp_path / "cluster" / "node-state.dat"
-    data = bytearray(path.read_bytes())
-    data[24 + bit // 8] ^= 1 << bit % 8
-    path.write_bytes(data)
-    with ClusterNode(Total(), directory=tmp_path) as node, pytest.raises(ClusterError) as told:
-        node.wait_until_leader(TIMEOUT_S)
-    assert f"{path}: the last vote was for term {1 << bit}" in str(told.value)
-    path.unlink()
-    with ClusterNode(Total(), directory=tmp_path) as node:
-        assert sums(node, 1) == [2]
-
-
 def test_a_failure_that_nobody_has_asked_for_ends_the_with_block(tmp_path: Path) -> None:
     """One that was told by a call, or read, is not raised again; what the block raises goes first."""
 
@@ -344,16 +275,6 @@ def test_a_client_of_a_node_that_has_ended_is_told_to_start_the_node(
     for awaited in (AsyncClusterClient.connect, functools.partial(AsyncObjectClient.connect, Register)):
         with pytest.raises(DriverTimeoutError, match=text):
             asyncio.run(awaited(node_directory=tmp_path))
-
-
-def test_a_directory_that_was_another_members_is_told(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    with ClusterNode(Total(), directory=tmp_path, cluster_id=3) as node:
-        assert sums(node, 1) == [1]
-    with ClusterNode(Total(), directory=tmp_path, cluster_id=4) as node:
-        assert sums(node, 1) == [2]
-    assert "the directory was of cluster_id=3 member_id=0, and goes on as of cluster_id=4" in caplog.text
 
 
 def test_another_process_finds_a_node_by_its_directory(tmp_path: Path) -> None:

@@ -106,11 +106,11 @@ def test_what_a_snapshot_raises_fails_the_snapshot_alone(
 
 
 async def awaited(self: Recorder, *_: object) -> None:
-    """Nobody awaits it."""
+    """The container does not await it."""
 
 
 def generated(self: Recorder, *_: object) -> Iterator[None]:
-    """Nobody asks for what it gives."""
+    """The container does not ask for what it gives."""
     yield
 
 

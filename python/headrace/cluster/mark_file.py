@@ -364,6 +364,7 @@ class ClusterMarkFile:
         """Say which recording is the log, so that another archive's is not taken for it."""
         self.log_identity = log
         self._file.write(_LOG_OFFSET, _LOG.pack(*dataclasses.astuple(log)))
+        self._file.sync(_FULL_SYNC)
 
     def write_errors(self, offset: int, data: bytes) -> None:
         """Write into the error buffer."""

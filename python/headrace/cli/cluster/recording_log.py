@@ -232,7 +232,7 @@ def _position_of_snapshot_before(log: RecordingLog, latest: Entry) -> int:
 
 
 def _check_log_from(log: RecordingLog, position: int, archive_directory: Path | None) -> None:
-    """Refuse what would leave the member without a way to start. Without the archive's directory nobody knows."""
+    """Refuse what would leave the member without a way to start; only the archive's files can tell."""
     from headrace.archive.files import ArchiveDirectory
 
     term = log.last_term

@@ -55,7 +55,7 @@ def driver_directory(
 
 @contextmanager
 def named_node(node_directory: str | os.PathLike[str] | None) -> Iterator[None]:
-    """Say of a driver that does not answer whose it is: the node has it, and nobody starts it without the node."""
+    """Say of a driver that does not answer whose it is: the node's own, which starts with the node alone."""
     try:
         yield
     except DriverTimeoutError as silent:

@@ -84,15 +84,11 @@ class Checking:
 
     def _connect(self, session: Session) -> None:
         """Take what the driver has made for the session."""
-        if session.requested is not None:
-            try:
-                session.publication = session.requested.poll()
-            except RegistrationError as refusal:
-                # The session has no answers from here until it times out.
-                self._context.log.warning("the channel of a client's answers is refused", str(refusal))
-                session.requested = None
-            if session.publication is not None:
-                session.requested = None
+        try:
+            session.take_publication()
+        except RegistrationError as refusal:
+            # The session has no answers from here until it times out.
+            self._context.log.warning("the channel of a client's answers is refused", str(refusal))
         session.take_counter(self._context.log)
 
     def _closed(self, session: Session, writer: LogWriter) -> int:

@@ -131,16 +131,12 @@ class Connecting:
             context.counters.timed_out_clients.get_and_add(1)
             self._drop(session)
             return False
-        if session.requested is not None:
-            try:
-                session.publication = session.requested.poll()
-            except RegistrationError as refusal:
-                context.log.warning("a client asks for answers on a channel that is refused", str(refusal))
-                self._drop(session)
-                return False
-            if session.publication is None:
-                return False
-            session.requested = None
+        try:
+            session.take_publication()
+        except RegistrationError as refusal:
+            context.log.warning("a client asks for answers on a channel that is refused", str(refusal))
+            self._drop(session)
+            return False
         return session.publication is not None and session.publication.is_connected
 
     def _judge(self, session: Session) -> None:

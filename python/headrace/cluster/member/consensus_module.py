@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from headrace._arguments import checked_class
-from headrace._exceptions import ArchiveError, HeadraceError
+from headrace._exceptions import HeadraceError
 from headrace._weak import weakly
 from headrace.archive.client import requests
 from headrace.archive.files.storage import DirectoryStorage, Storage
@@ -22,7 +22,6 @@ from headrace.cluster.ground.log import AgentLog, open_log
 from headrace.cluster.ground.marks import mark_fields
 from headrace.cluster.ground.node_archive import NodeArchive, node_archive_config
 from headrace.cluster.log.recording_log import RECORDING_LOG_NAME, RecordingLog
-from headrace.cluster.log.recovery import log_is_gone
 from headrace.cluster.mark_file import MARK_NAME, ClusterComponentType, ClusterMarkFile, MarkFields
 from headrace.cluster.member.applied import Applied
 from headrace.cluster.member.checking import Checking
@@ -252,12 +251,9 @@ class ConsensusModule(Agent):
         yield from context.archive.connected()
         last = context.recording_log.last_term
         if last is not None:
-            try:
-                yield from context.archive.asked(requests.stop_recording_by_id(last.recording_id))
-            except ArchiveError as refusal:
-                if refusal.code_name == "UNKNOWN_RECORDING":
-                    raise log_is_gone(context.recording_log) from refusal
-                raise
+            # Before the archive is asked to stop what may be another cluster's recording.
+            yield from find_plan(context)
+            yield from context.archive.asked(requests.stop_recording_by_id(last.recording_id))
             yield from self._leadership.stopped(last.recording_id)
         yield from check_log_is_known(context)
         check_log_is_whole(context, (yield from find_plan(context)))

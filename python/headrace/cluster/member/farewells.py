@@ -1,7 +1,8 @@
 """Sessions of before a start, whose clients are told that they are over.
 
-A start closes them all: who was connected is not connected any more. A client over UDP would not notice for as long as
-the image of the member's answers lives, and then wait for a new leader. Aeron's members tell nobody.
+A start closes them all, since the streams of their clients ended with the process. A client over UDP would not notice
+for as long as the image of the member's answers lives, and then wait for a new leader. Aeron's members do not tell
+them.
 """
 
 from __future__ import annotations
@@ -74,14 +75,9 @@ class Farewells:
         return session
 
     def _is_told(self, session: Session) -> bool:
-        if session.requested is not None:
-            try:
-                session.publication = session.requested.poll()
-            except RegistrationError:
-                # Nobody hears on a channel that the driver refuses.
-                session.requested = None
-            if session.publication is not None:
-                session.requested = None
+        # No client hears on a channel that the driver refuses.
+        with contextlib.suppress(RegistrationError):
+            session.take_publication()
         term_id = self._context.leadership_term_id
         return self._egress.event(session, term_id, EventCode.CLOSED, CloseReason.TIMEOUT.name)
 

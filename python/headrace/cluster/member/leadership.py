@@ -20,7 +20,7 @@ from headrace.cluster.member.election import (
 )
 from headrace.cluster.member.log_reader import LogReader, is_snapshot
 from headrace.cluster.member.log_writer import LogWriter
-from headrace.cluster.member.planning import check_log_identity, find_plan
+from headrace.cluster.member.planning import find_plan, note_log
 from headrace.cluster.member.states import ModuleState, Toggle
 from headrace.cluster.node_state import CandidateTerm
 from headrace.cluster.protocol import control
@@ -179,6 +179,9 @@ class Leadership:
         plan = context.plan
         known = None if plan is None or plan.log is None else plan.log.recording_id
         self._recorded = yield from context.archive.recorded(publication, self._heard, known)
+        if known is None:
+            # Before it is in the recording log: a kill in between must leave no term of a log that looks like another.
+            yield from note_log(context, self._recorded.recording_id)
         context.recording_log.ensure_coherent(
             self._recorded.recording_id,
             None,
@@ -191,8 +194,6 @@ class Leadership:
                 type=EntryType.TERM,
             ),
         )
-        recording = yield from context.archive.asked(requests.find_recording(self._recorded.recording_id))
-        check_log_identity(context, recording)
         channel = ChannelUri(self._heard).with_parameters(session_id=publication.session_id)
         join = control.JoinLog(
             log_position=action.log_position,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from headrace.archive import RecordingDescriptor
     from headrace.cluster.member.context import Context
 
-__all__ = ["check_log_identity", "check_log_is_known", "check_log_is_whole", "check_vote", "find_plan"]
+__all__ = ["check_log_is_known", "check_log_is_whole", "check_vote", "find_plan", "note_log"]
 
 # So many elections in a row fail in no cluster; a flipped bit in a file makes more of them.
 _FAILED_ELECTIONS_MAX = 100_000
@@ -28,12 +28,24 @@ def find_plan(context: Context) -> Course[RecordingDescriptor | None]:
     recording = None
     if log.last_term is not None:
         recording = yield from context.archive.asked(requests.find_recording(log.last_term.recording_id))
-        check_log_identity(context, recording)
+        if recording is not None:
+            _check_identity(context, recording)
     context.plan = recovery_plan(log, context.config.service_count, lambda _: recording)
     return recording
 
 
-def check_log_identity(context: Context, recording: RecordingDescriptor | None) -> None:
+def note_log(context: Context, recording_id: int) -> Course[None]:
+    """Note which recording is the log, which this member has begun; whatever was noted before is over."""
+    recording = yield from context.archive.asked(requests.find_recording(recording_id))
+    if recording is not None:
+        context.mark_file.set_log_identity(_identity(recording))
+
+
+def _identity(recording: RecordingDescriptor) -> LogIdentity:
+    return LogIdentity(recording.recording_id, recording.start_timestamp)
+
+
+def _check_identity(context: Context, recording: RecordingDescriptor) -> None:
     """Refuse the recording of another cluster, which may have the same id; note one that was not known.
 
     The mark file says which recording is the log. A member of Aeron's notes none, and leaves what is noted.
@@ -41,9 +53,7 @@ def check_log_identity(context: Context, recording: RecordingDescriptor | None) 
     Raises:
         ClusterFileError: The archive is not the one that has this cluster's log.
     """
-    if recording is None:
-        return
-    found = LogIdentity(recording.recording_id, recording.start_timestamp)
+    found = _identity(recording)
     noted = context.mark_file.log_identity
     if noted != UNKNOWN_LOG and noted.recording_id == found.recording_id and noted != found:
         raise ClusterFileError(

@@ -78,6 +78,22 @@ class Session:
         """Whether its messages enter the log."""
         return self.state is SessionState.OPEN
 
+    def take_publication(self) -> None:
+        """Take the stream of answers, once the driver has added it.
+
+        Raises:
+            RegistrationError: The driver refuses it; then there will be none.
+        """
+        if self.requested is None:
+            return
+        try:
+            self.publication = self.requested.poll()
+        except RegistrationError:
+            self.requested = None
+            raise
+        if self.publication is not None:
+            self.requested = None
+
     def take_counter(self, log: AgentLog) -> None:
         """Take the counter that shows the session to operators, once the driver has made it. Specification 9."""
         if self.requested_counter is None:

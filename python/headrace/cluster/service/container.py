@@ -370,14 +370,16 @@ class ServiceContainer(Agent):
             state.silent_in = "on_start"
             try:
                 start = self._service.on_start
-                self._callbacks.watched("on_start", lambda: start(self._cluster, messages))
+                with handled():
+                    self._callbacks.watched("on_start", lambda: start(self._cluster, messages))
             finally:
                 state.silent_in = None
-        except Exception as failure:
+        except Exception as raised:
             if client.is_closed:
                 raise
             yield from self._acked(position, NULL_VALUE)
-            what = str(failure) if isinstance(failure, HeadraceError) else repr(failure)
+            failure = raised.failure if isinstance(raised, HandlerRaised) else raised
+            what = str(failure) if isinstance(failure, HeadraceError) else told(failure)
             # Of a service of another version no snapshot is of use.
             is_other = term_id != NULL_VALUE and not isinstance(failure, ClusterTerminalError)
             advice = f"; if that is the snapshot's fault, {other_snapshot(failure)}" if is_other else ""
