@@ -1,11 +1,12 @@
 //! Native rigs: `throughput`, `ping`, `pong`, the raw UDP loops they are compared with, `latency` of a paced stream and of
-//! many slow `streams`, what `offers` cost, the publisher and subscriber at an archive's ends, and a cluster's client.
+//! many slow `streams`, what `offers` cost, how near the `cores` are, the publisher and subscriber at an archive's ends, and a cluster's client.
 //!
 //! Each prints plain numbers for `benches/run.py`: `count nanoseconds` per window, or one duration a line.
 
 mod archive;
 mod clients;
 mod cluster;
+mod cores;
 mod datagrams;
 mod echo;
 mod latency;
@@ -28,6 +29,7 @@ const USAGE: &str = "usage:
   headrace-bench receive DIR CHANNEL STREAM END_POSITION
   headrace-bench latency DIR CHANNEL STREAM SAMPLES [SUBSCRIBER_DIR SUBSCRIBER_CHANNEL ...]
   headrace-bench offers DIR CHANNEL SUBSCRIBERS BURSTS
+  headrace-bench cores ROUND_TRIPS
   headrace-bench streams DIR CHANNEL STREAMS SAMPLES
   headrace-bench cluster-paced DIR INGRESS EGRESS RATE SAMPLES
   headrace-bench cluster-throughput DIR INGRESS EGRESS IN_FLIGHT WINDOWS WINDOW_MS";
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
             latency::run(dir, channel, [*stream_id, *samples], subscribers)
         }
         ["offers", dir, channel, subscribers, bursts] => offers::run(dir, channel, subscribers, bursts),
+        ["cores", round_trips] => cores::run(round_trips),
         ["streams", dir, channel, count, samples] => streams::run(dir, channel, count, samples),
         ["cluster-paced", dir, ingress, egress, rate, samples] => {
             cluster::paced(dir, [ingress, egress], [*rate, *samples])

@@ -135,7 +135,10 @@ fn measure(
             for subscription in subscriptions {
                 taken += subscription.poll(|_, _| count += 1, FRAGMENT_LIMIT)?;
             }
-            idle.idle(taken);
+            match subscriptions {
+                [only] => only.idle_after_poll(&mut idle, taken, FRAGMENT_LIMIT),
+                _ => idle.idle(taken),
+            }
             polls += 1;
             if polls & 63 == 0 && start.elapsed() >= window {
                 break;

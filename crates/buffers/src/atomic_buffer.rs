@@ -235,6 +235,21 @@ impl Memory for AtomicBuffer {
     }
 
     #[inline]
+    fn prefetch_to_write(&self, offset: usize) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a prefetch is a hint; it faults at no address and changes no byte.
+        unsafe {
+            std::arch::asm!(
+                "prefetchw [{}]",
+                in(reg) self.base.as_ptr().wrapping_add(offset),
+                options(readonly, nostack, preserves_flags),
+            );
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = offset;
+    }
+
+    #[inline]
     fn release_fence(&self) {
         fence(Ordering::Release);
     }

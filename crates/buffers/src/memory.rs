@@ -79,6 +79,9 @@ pub trait Memory {
     /// Asks for the cache line at an offset, which may lie outside the memory, to be there soon.
     fn prefetch(&self, _offset: usize) {}
 
+    /// As [`Self::prefetch`], for a line that this thread writes to.
+    fn prefetch_to_write(&self, _offset: usize) {}
+
     /// Orders earlier stores before later stores.
     fn release_fence(&self);
     /// Orders earlier loads before later loads.

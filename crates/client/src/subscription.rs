@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use headrace_buffers::doorbell::{Awaited, Bell, Doorbell, Doorbells, Interests};
 use headrace_buffers::log::{Action, Header};
 use headrace_protocol::command::Command;
+use headrace_sys::idle::IdleStrategy;
 
 use crate::error::{ClientError, PollError};
 use crate::handlers::SubscriptionHandlers;
@@ -18,6 +19,9 @@ use crate::image::{Block, Image};
 use crate::lock::{lock, try_lock};
 use crate::status::{self, ChannelStatus, NO_STATUS_COUNTER};
 
+/// How the channels of shared memory begin.
+const IPC_CHANNEL: &str = "aeron:ipc";
+
 type ImageList = Arc<[Arc<Image>]>;
 
 /// The part of a subscription that the client's tables share with its handle.
@@ -25,6 +29,7 @@ pub(crate) struct SubscriptionShared {
     pub(crate) registration_id: i64,
     pub(crate) channel: Arc<str>,
     pub(crate) stream_id: i32,
+    is_ipc: bool,
     pub(crate) closed: AtomicBool,
     // Empty once the subscription is closed: a handler may hold what holds the subscription.
     handlers: Mutex<SubscriptionHandlers>,
@@ -47,6 +52,7 @@ impl SubscriptionShared {
     ) -> Self {
         Self {
             registration_id,
+            is_ipc: channel.starts_with(IPC_CHANNEL),
             channel,
             stream_id,
             closed: AtomicBool::new(false),
@@ -275,6 +281,19 @@ impl Subscription {
     /// The channel as it was given.
     pub fn channel(&self) -> &str {
         &self.shared.channel
+    }
+
+    /// Idles after a poll that took `taken` of at most `limit` messages.
+    ///
+    /// Over `aeron:ipc` as [`IdleStrategy::idle_with_lead`] says, since there a publisher in step with its reader writes
+    /// what is read; else as [`IdleStrategy::idle`] says. For a thread that polls this subscription alone.
+    #[inline]
+    pub fn idle_after_poll(&self, idle: &mut IdleStrategy, taken: usize, limit: usize) {
+        if self.shared.is_ipc {
+            idle.idle_with_lead(taken, limit);
+        } else {
+            idle.idle(taken);
+        }
     }
 
     /// Stream within the channel.

@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use crate::lead::{LEAD, Pace};
 use crate::park::park;
 
 /// How to pass the time between duty cycles that did no work. Keeps the state of one agent.
@@ -38,6 +39,7 @@ pub struct Backoff {
     min_park: Duration,
     max_park: Duration,
     state: State,
+    pace: Pace,
 }
 
 /// ```text
@@ -81,6 +83,7 @@ impl Backoff {
             min_park,
             max_park,
             state: State::NotIdle,
+            pace: Pace::default(),
         }
     }
 
@@ -246,6 +249,23 @@ impl IdleStrategy {
             Pause::Yield => std::thread::yield_now(),
             Pause::Sleep(duration) if matches!(self, Self::Blocking(_) | Self::Backoff(_)) => block(duration),
             Pause::Sleep(duration) => park(duration),
+        }
+    }
+
+    /// As [`Self::idle`], for the reader of a stream in shared memory: call after each poll with what it took and with
+    /// its limit.
+    ///
+    /// Where the reader has caught up with a stream of more than 4 million messages a second, [`Self::Blocking`] and
+    /// [`Self::Backoff`] sleep for 100 microseconds, or for their longest sleep if that is shorter. The publisher gets
+    /// ahead meanwhile, and both are up to twice as fast as when they go in step. No other strategy does so.
+    #[inline]
+    pub fn idle_with_lead(&mut self, taken: usize, limit: usize) {
+        if let Self::Backoff(backoff) | Self::Blocking(backoff) = self
+            && backoff.pace.is_lead_due(taken, limit, Instant::now)
+        {
+            park(LEAD.min(backoff.max_park));
+        } else {
+            self.idle(taken);
         }
     }
 

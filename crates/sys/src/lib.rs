@@ -12,6 +12,7 @@ pub mod epoll;
 pub mod fifo;
 pub mod fork;
 pub mod idle;
+mod lead;
 pub mod mapped_file;
 pub mod native_handler;
 pub mod net;

@@ -19,6 +19,10 @@ use crate::log::position::index_by_term_count;
 use crate::log::raw_tail;
 use crate::log::rotation::rotate;
 
+/// How far after a claim the line is that is asked for. The add of each claim waits for all stores before it, and so for
+/// each line of the frame before; a line that is already there costs no wait.
+const PREFETCH_LENGTH: usize = 1024;
+
 /// Appends to a concurrent publication. May be shared and cloned freely.
 #[derive(Clone, Debug)]
 pub struct ConcurrentAppender<M: Memory = AtomicBuffer> {
@@ -283,8 +287,10 @@ impl<M: Memory> ConcurrentAppender<M> {
             return Err(self.trip(partition, raw, framed));
         }
         let term_id = raw_tail::term_id(raw);
+        let term = self.log.term(partition);
+        term.prefetch_to_write(end + PREFETCH_LENGTH);
         Ok(Slot {
-            term: self.log.term(partition),
+            term,
             term_id,
             offset,
             position: self.limits.geometry.position(term_id, end),
