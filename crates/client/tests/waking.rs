@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use headrace_buffers::cnc::{self, CncFile};
 use headrace_buffers::doorbell::{self, Bell, Doorbells, DriverIdentity, Interests};
-use headrace_client::{Awaited, BlockingIdle, ClaimResult, Offer, Publication, Subscription};
+use headrace_client::{
+    Awaited, BlockingIdle, ClaimResult, Offer, Publication, Subscription, SubscriptionHandlers,
+};
 use headrace_driver::ThreadingMode;
 use headrace_protocol::frame::{DataHeader, Setup, data};
 use headrace_sys::Access;
@@ -239,4 +241,18 @@ fn what_comes_after_a_gap_wakes_the_conductor() {
     assert!(parker.arm(&interests) && !parker.arm(&interests));
     publisher.send_message(128);
     await_that("a ring for the conductor", || parker.arm(&interests));
+}
+
+#[test]
+fn only_a_reader_over_shared_memory_measures_the_pace_of_its_stream() {
+    let live = start();
+    let client = live.client();
+    for (channel, measures) in [(IPC, true), ("aeron:ipc?term-length=64k", true), (UDP, false)] {
+        let subscription = client
+            .add_subscription(channel, STREAM, SubscriptionHandlers::default())
+            .unwrap();
+        let mut idle = IdleStrategy::default();
+        subscription.idle_after_poll(&mut idle, 3, 10);
+        assert_eq!(idle != IdleStrategy::default(), measures, "{channel}");
+    }
 }
