@@ -1334,7 +1334,7 @@ class Subscription:
     def remove_destination_by_id(self, registration_id: int, /) -> None:
         """Read a destination no longer that was added. Does nothing if it is not there.
 
-        Blocks and raises as :meth:`remove_destination`. Drivers of another make may know this of publications only, and
+        Blocks and raises as :meth:`remove_destination`. Aeron's drivers may know this of publications only, and
         refuse.
 
         Args:

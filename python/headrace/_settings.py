@@ -287,10 +287,11 @@ class DriverConfig(DriverValues):
     receiver_local_window_length: int | None = _setting(
         None, "bytes", "aeron.headrace.rcv.local.window.length"
     )
-    """The same for a sender on the receiver's own host, with which no network can overflow: at most this,
-    half of the receive buffer that the system grants, and half a term. In groups it goes for senders of ours
-    with flow control min or tagged. Where aeron.rcv.initial.window.length or rcv-wnd of the channel is set,
-    that goes for all senders. 0: no sender is treated as being on this host. Default: ``2m``."""
+    """As ``aeron.rcv.initial.window.length``, for a sender on the receiver's own host, where no network can
+    overflow: at most this, half of the receive buffer that the system grants, and half a term. In groups it
+    applies only to senders whose driver is Headrace's and whose flow control is min or tagged. Where
+    aeron.rcv.initial.window.length or rcv-wnd of the channel is set, that goes for all senders. 0: no sender
+    is treated as being on this host. Default: ``2m``."""
 
     socket_receive_buffer_length: int | None = _setting(None, "bytes", "aeron.socket.so_rcvbuf")
     """Receive buffer of each socket; 0 keeps the kernel's default. Not less than the receiver's window. With
@@ -357,12 +358,12 @@ class DriverConfig(DriverValues):
 
     send_channel_endpoints: str | None = _setting(None, "text", "aeron.SendChannelEndpoint.supplier")
     """``io.aeron.driver.ext.DebugSendChannelEndpointSupplier``: sockets lose what
-    ``aeron.debug.send.data.loss`` and ``aeron.debug.send.control.loss`` say. Default:
+    ``aeron.debug.send.data.loss.rate`` and ``aeron.debug.send.control.loss.rate`` say. Default:
     ``io.aeron.driver.DefaultSendChannelEndpointSupplier``."""
 
     receive_channel_endpoints: str | None = _setting(None, "text", "aeron.ReceiveChannelEndpoint.supplier")
     """``io.aeron.driver.ext.DebugReceiveChannelEndpointSupplier``: sockets lose what
-    ``aeron.debug.receive.data.loss`` and ``aeron.debug.receive.control.loss`` say. Default:
+    ``aeron.debug.receive.data.loss.rate`` and ``aeron.debug.receive.control.loss.rate`` say. Default:
     ``io.aeron.driver.DefaultReceiveChannelEndpointSupplier``."""
 
     debug_send_data_loss_rate: str | None = _setting(None, "text", "aeron.debug.send.data.loss.rate")
@@ -370,19 +371,24 @@ class DriverConfig(DriverValues):
     for tests, and only with the supplier for debugging. Default: none."""
 
     debug_send_data_loss_seed: int | None = _setting(None, "number", "aeron.debug.send.data.loss.seed")
-    """Which of them: the same seed loses the same ones; -1: other ones each time. Default: ``-1``."""
+    """Which frames ``aeron.debug.send.data.loss.rate`` loses: the same seed loses the same ones; -1: other
+    ones each time. Default: ``-1``."""
 
     debug_send_control_loss_rate: str | None = _setting(None, "text", "aeron.debug.send.control.loss.rate")
-    """The same for what publications receive: status messages, NAKs and error frames. Default: none."""
+    """Part of the status messages, NAKs and error frames that publications receive, lost on purpose as with
+    ``aeron.debug.send.data.loss.rate``. Default: none."""
 
     debug_send_control_loss_seed: int | None = _setting(None, "number", "aeron.debug.send.control.loss.seed")
-    """Which of them, as of data that is sent. Default: ``-1``."""
+    """Which frames ``aeron.debug.send.control.loss.rate`` loses, as ``aeron.debug.send.data.loss.seed`` says.
+    Default: ``-1``."""
 
     debug_receive_data_loss_rate: str | None = _setting(None, "text", "aeron.debug.receive.data.loss.rate")
-    """The same for what subscriptions receive: data, SETUPs and heartbeats. Default: none."""
+    """Part of the data, SETUPs and heartbeats that subscriptions receive, lost on purpose as with
+    ``aeron.debug.send.data.loss.rate``. Default: none."""
 
     debug_receive_data_loss_seed: int | None = _setting(None, "number", "aeron.debug.receive.data.loss.seed")
-    """Which of them, as of data that is sent. Default: ``-1``."""
+    """Which frames ``aeron.debug.receive.data.loss.rate`` loses, as ``aeron.debug.send.data.loss.seed`` says.
+    Default: ``-1``."""
 
     debug_receive_control_loss_rate: str | None = _setting(
         None, "text", "aeron.debug.receive.control.loss.rate"
@@ -393,7 +399,8 @@ class DriverConfig(DriverValues):
     debug_receive_control_loss_seed: int | None = _setting(
         None, "number", "aeron.debug.receive.control.loss.seed"
     )
-    """Which of them, as of data that is sent. Default: ``-1``."""
+    """Which frames ``aeron.debug.receive.control.loss.rate`` loses, as ``aeron.debug.send.data.loss.seed``
+    says. Default: ``-1``."""
 
     timer_interval_ns: int | None = _setting(None, "nanoseconds", "aeron.timer.interval")
     """How often the driver checks time-outs. Default: ``1s``."""
@@ -424,8 +431,8 @@ class DriverConfig(DriverValues):
     untethered_window_limit_timeout_ns: int | None = _setting(
         None, "nanoseconds", "aeron.untethered.window.limit.timeout"
     )
-    """An untethered subscriber that holds its publisher back for this time loses its image. Default:
-    ``5s``."""
+    """An untethered subscriber that stays behind another reader and holds its publisher back for this time
+    loses its image. Default: ``5s``."""
 
     untethered_linger_timeout_ns: int | None = _setting(
         None, "nanoseconds", "aeron.untethered.linger.timeout"
@@ -525,8 +532,8 @@ class DriverConfig(DriverValues):
     no event log. Default: ``1024``."""
 
     unicast_flow_control_rrwm: int | None = _setting(None, "number", "aeron.unicast.flow.control.rrwm")
-    """At one request the sender sends again at most the receiver's window times this number. Default:
-    ``16``."""
+    """At one request the sender sends again at most this number times 128 KiB, or times half a term if that
+    is less. Default: ``16``."""
 
     multicast_flow_control: str | None = _setting(None, "text", "aeron.multicast.FlowControl.supplier")
     """What decides how far a publication to a group of receivers may go, if its channel has no ``fc``:

@@ -67,6 +67,15 @@ def test_many_in_flight_get_each_its_own_answer(start, ask):
     assert requester.in_flight_count == 0
 
 
+def test_more_requests_than_the_streams_hold_are_sent_before_any_answer_is_asked_for(start, ask):
+    start(upper)
+    requester = ask()
+    count = 4_000
+    calls = [requester.submit(b"a%0100d" % number) for number in range(count)]
+    assert [call.result() for call in calls] == [b"A%0100d" % number for number in range(count)]
+    assert requester.in_flight_count == requester.unclaimed_count == 0
+
+
 def test_threads_share_a_requester(start, ask):
     start(upper)
     requester = ask()

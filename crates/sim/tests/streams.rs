@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{CHANNEL, Reader, SECOND, STREAM, Stream, World, faults, is_accepted};
+use common::{CHANNEL, Reader, SECOND, STREAM, Stream, World, errors_of, faults, is_accepted};
 use headrace_buffers::counters::{system_counter, type_ids};
 use headrace_driver::DriverConfig;
 use headrace_protocol::frame::{DataHeader, FrameKind, classify, validate_data};
@@ -494,5 +494,48 @@ fn frames_of_many_streams_that_fall_due_at_once_do_not_flood_a_socket() {
         // Those at either end of the time may be under way.
         let under_way = (sent - received).abs();
         assert!(under_way <= i64::from(STREAMS), "{received} of {sent} came");
+    }
+}
+
+#[test]
+fn what_a_shared_publication_cannot_have_is_noted() {
+    let world = World::new(8);
+    let node = world.add_node("left").unwrap();
+    let client = node.connect().unwrap();
+    let with = |channel: &str, parameters: &[&str]| -> Vec<_> {
+        let add = |parameters| {
+            client
+                .add_publication(&format!("{channel}{parameters}"), STREAM)
+                .unwrap()
+        };
+        parameters.iter().map(add).collect()
+    };
+    let ipc = "aeron:ipc?term-length=64k";
+    let udp = "aeron:udp?control=left:40124|control-mode=dynamic|term-length=64k";
+    // The same values, or none, get what they ask for.
+    let _quiet_ipc = with(ipc, &["|linger=3s", "|linger=3000ms", "|eos=true", ""]);
+    let _quiet_udp = with(
+        udp,
+        &["|fc=max|linger=3s", "|fc=max", "|linger=3s", "|eos=true", ""],
+    );
+    assert_eq!(errors_of(&node), [""; 0]);
+
+    let _noted_ipc = with(ipc, &["|linger=1s|eos=false", "|pub-wnd=8k"]);
+    let _noted_udp = with(udp, &["|fc=min", "|pub-wnd=4k|max-resend=3"]);
+    let noted = errors_of(&node);
+    assert_eq!(noted.len(), 6, "{noted:?}");
+    for text in [
+        "linger=1s has no effect here: the publication that it shares was added with linger=3s;",
+        "eos=false has no effect here: the publication that it shares was added without eos;",
+        "pub-wnd=8k has no effect here: the publication that it shares was added without pub-wnd;",
+        "fc=min has no effect here: the publication that it shares was added with fc=max; add an exclusive publication, or give \
+         all publications of the stream the same value, channel=aeron:udp",
+        "pub-wnd=4k has no effect here: the publication that it shares was added without pub-wnd;",
+        "max-resend=3 has no effect here: the publication that it shares was added without max-resend;",
+    ] {
+        assert!(
+            noted.iter().any(|noted| noted.contains(text)),
+            "{text}: {noted:?}"
+        );
     }
 }

@@ -92,7 +92,8 @@ class Client(EitherClosing):
             on_available_counter: Called with registration id and counter id of a new counter.
             on_unavailable_counter: Called with both ids of a counter that was freed.
             on_publication_error: Called when a subscriber rejects one of this client's publications.
-            **keywords: The last nine of these, and settings: see :class:`headrace.ClientConfig`.
+            **keywords: ``use_invoker``, ``clock`` and the seven handlers above, and settings: see
+                :class:`headrace.ClientConfig`.
 
         Raises:
             DriverTimeoutError: No driver answers on the directory.

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from headrace._exceptions import PublicationTimeoutError
 from headrace.rpc._channels import answers_channel, answers_stream, with_params
-from headrace.rpc._reading import ThreadReader
+from headrace.rpc._reading import LOOK_S, ThreadReader
 
 if TYPE_CHECKING:
     import asyncio
 
     from headrace.client import Client, Image
+    from headrace.clock import Deadline
     from headrace.rpc._calls import Calls
 
 __all__ = ["Exchange", "Route"]
@@ -83,6 +85,27 @@ class Exchange:
         except BaseException:
             self.answers.close()
             raise
+
+    def send(self, message: tuple[Any, ...], deadline: Deadline) -> None:
+        """Offer a request, and wait while its stream has no room.
+
+        Takes the answers that come meanwhile: a server whose answers find no room reads no further request.
+
+        Raises:
+            PublicationTimeoutError: The time is over.
+            ClosedError: The exchange is closed.
+        """
+        while self.requests.offer(message) < 0:
+            if self.reader.take():
+                continue
+            left_s = deadline.left_s()
+            try:
+                self.requests.offer_blocking(message, timeout_s=LOOK_S if left_s is None else min(left_s, LOOK_S))
+            except PublicationTimeoutError:
+                if deadline.is_over:
+                    raise
+            else:
+                return
 
     def _on_unavailable(self, lost: Image) -> None:
         # With the client all images end: what reads the answers then tells why.

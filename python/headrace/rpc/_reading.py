@@ -155,6 +155,26 @@ class ThreadReader:
                 self._is_read = False
                 self._changed.notify_all()
 
+    def take(self) -> int:
+        """Settle the answers that have come, unless another thread reads them. Never blocks. Returns how many these were.
+
+        Raises:
+            ClosedError: The subscription is closed.
+        """
+        with self._changed:
+            if self._is_read:
+                return 0
+            self._is_read = True
+        count = 0
+        try:
+            while polled := self._answers.poll(self.calls.settle, _POLL_LIMIT):
+                count += polled
+        finally:
+            with self._changed:
+                self._is_read = False
+                self._changed.notify_all()
+        return count
+
     def _read(self, call: Call, deadline: Deadline) -> bool:
         while not call.done():
             left_s = deadline.left_s()

@@ -124,11 +124,11 @@ class Requester(EitherClosing):
         self._bind(None)
         deadline = self._clock.deadline(self._timeout_s if timeout_s is None else timeout_s)
 
-        def send(exchange: Exchange, left_s: float | None) -> Call:
+        def send(exchange: Exchange, _: float | None) -> Call:
             call = Call(exchange.reader, deadline)
             message = (header(Kind.REQUEST, call.correlation_id), *_parts(data))
             try:
-                exchange.requests.offer_blocking(message, timeout_s=left_s)
+                exchange.send(message, deadline)
             except BaseException:
                 call.cancel()
                 raise

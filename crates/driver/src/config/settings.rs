@@ -181,8 +181,9 @@ headrace_protocol::settings! {
     /// How much a sender may have on the way to a receiver, at most.
     "aeron.rcv.initial.window.length" =>
         receiver_initial_window_length: usize = 128 * KIB, Size { min: 256, max: I32_MAX };
-    /// The same for a sender on the receiver's own host, with which no network can overflow: at most this, half of the receive
-    /// buffer that the system grants, and half a term. In groups it goes for senders of ours with flow control min or tagged.
+    /// As `aeron.rcv.initial.window.length`, for a sender on the receiver's own host, where no network can overflow: at most this, half of
+    /// the receive buffer that the system grants, and half a term. In groups it applies only to senders whose driver is Headrace's and whose
+    /// flow control is min or tagged.
     /// Where aeron.rcv.initial.window.length or rcv-wnd of the channel is set, that goes for all senders. 0: no sender is treated
     /// as being on this host.
     "aeron.headrace.rcv.local.window.length" =>
@@ -231,30 +232,30 @@ headrace_protocol::settings! {
     /// What multi-gap-loss drops when it is sent first: term-id=, gap-radix=, gap-length= and total-gaps=, separated by bars.
     "aeron.udp.channel.transport.bindings.multi.gap.loss.args" =>
         multi_gap_loss_args: Option<String> = None, OptionalText;
-    /// `io.aeron.driver.ext.DebugSendChannelEndpointSupplier`: sockets lose what `aeron.debug.send.data.loss` and
-    /// `aeron.debug.send.control.loss` say.
+    /// `io.aeron.driver.ext.DebugSendChannelEndpointSupplier`: sockets lose what `aeron.debug.send.data.loss.rate` and
+    /// `aeron.debug.send.control.loss.rate` say.
     "aeron.SendChannelEndpoint.supplier" =>
         send_channel_endpoints: ChannelEndpoints = ChannelEndpoints::Default, SEND_ENDPOINTS;
-    /// `io.aeron.driver.ext.DebugReceiveChannelEndpointSupplier`: sockets lose what `aeron.debug.receive.data.loss` and
-    /// `aeron.debug.receive.control.loss` say.
+    /// `io.aeron.driver.ext.DebugReceiveChannelEndpointSupplier`: sockets lose what `aeron.debug.receive.data.loss.rate` and
+    /// `aeron.debug.receive.control.loss.rate` say.
     "aeron.ReceiveChannelEndpoint.supplier" =>
         receive_channel_endpoints: ChannelEndpoints = ChannelEndpoints::Default, RECEIVE_ENDPOINTS;
     /// Part of the data, SETUPs and heartbeats that publications send and that is lost on purpose, 0.0 to 1.0; for tests, and only with
     /// the supplier for debugging.
     "aeron.debug.send.data.loss.rate" => debug_send_data_loss_rate: Option<String> = None, OptionalText;
-    /// Which of them: the same seed loses the same ones; -1: other ones each time.
+    /// Which frames `aeron.debug.send.data.loss.rate` loses: the same seed loses the same ones; -1: other ones each time.
     "aeron.debug.send.data.loss.seed" => debug_send_data_loss_seed: i64 = -1, ANY_I64;
-    /// The same for what publications receive: status messages, NAKs and error frames.
+    /// Part of the status messages, NAKs and error frames that publications receive, lost on purpose as with `aeron.debug.send.data.loss.rate`.
     "aeron.debug.send.control.loss.rate" => debug_send_control_loss_rate: Option<String> = None, OptionalText;
-    /// Which of them, as of data that is sent.
+    /// Which frames `aeron.debug.send.control.loss.rate` loses, as `aeron.debug.send.data.loss.seed` says.
     "aeron.debug.send.control.loss.seed" => debug_send_control_loss_seed: i64 = -1, ANY_I64;
-    /// The same for what subscriptions receive: data, SETUPs and heartbeats.
+    /// Part of the data, SETUPs and heartbeats that subscriptions receive, lost on purpose as with `aeron.debug.send.data.loss.rate`.
     "aeron.debug.receive.data.loss.rate" => debug_receive_data_loss_rate: Option<String> = None, OptionalText;
-    /// Which of them, as of data that is sent.
+    /// Which frames `aeron.debug.receive.data.loss.rate` loses, as `aeron.debug.send.data.loss.seed` says.
     "aeron.debug.receive.data.loss.seed" => debug_receive_data_loss_seed: i64 = -1, ANY_I64;
     /// Part of the status messages, NAKs and error frames that subscriptions send, lost on purpose as with `aeron.debug.send.data.loss.rate`.
     "aeron.debug.receive.control.loss.rate" => debug_receive_control_loss_rate: Option<String> = None, OptionalText;
-    /// Which of them, as of data that is sent.
+    /// Which frames `aeron.debug.receive.control.loss.rate` loses, as `aeron.debug.send.data.loss.seed` says.
     "aeron.debug.receive.control.loss.seed" => debug_receive_control_loss_seed: i64 = -1, ANY_I64;
 
     // Liveness and timers.
@@ -271,7 +272,7 @@ headrace_protocol::settings! {
     "aeron.publication.connection.timeout" => publication_connection_timeout_ns: i64 = 5 * SECOND, TIMEOUT;
     /// How long the log of a closed publication is kept, for receivers that ask for lost data.
     "aeron.publication.linger.timeout" => publication_linger_timeout_ns: i64 = 5 * SECOND, TIMEOUT;
-    /// An untethered subscriber that holds its publisher back for this time loses its image.
+    /// An untethered subscriber that stays behind another reader and holds its publisher back for this time loses its image.
     "aeron.untethered.window.limit.timeout" => untethered_window_limit_timeout_ns: i64 = 5 * SECOND, TIMEOUT;
     /// How long a dropped subscriber may still read the rest of its image; -1: the window limit's time-out.
     "aeron.untethered.linger.timeout" => untethered_linger_timeout_ns: Option<i64> = None, OptionalDuration;
@@ -334,7 +335,7 @@ headrace_protocol::settings! {
     "aeron.headrace.event.limit" => event_limit: usize = 1024, EVENTS;
 
     // Flow and congestion control.
-    /// At one request the sender sends again at most the receiver's window times this number.
+    /// At one request the sender sends again at most this number times 128 KiB, or times half a term if that is less.
     "aeron.unicast.flow.control.rrwm" => unicast_flow_control_rrwm: usize = 16, COUNT;
     /// What decides how far a publication to a group of receivers may go, if its channel has no `fc`: multicast_max, the
     /// fastest receiver; multicast_min, the slowest; multicast_tagged, the slowest of those with the group's tag.

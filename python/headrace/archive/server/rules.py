@@ -10,11 +10,11 @@ from headrace.security.named import is_authenticator, is_authorisation
 __all__ = ["AUTHENTICATOR", "AUTHORISATION", "CHECKSUM", "IDLE_STRATEGY"]
 
 IDLE_STRATEGY = Rule(
-    "backoff, yield, spin, noop, sleep-ns or sleep-ms, or a class of the reference",
+    "backoff, yield, spin, noop, sleep-ns or sleep-ms, or a class of Aeron",
     lambda value: isinstance(value, str) and accepts(IdleStrategy, value),
 )
 CHECKSUM = Rule(
-    "CRC-32 or CRC-32C, or a class of the reference with one of them",
+    "CRC-32 or CRC-32C, or a class of Aeron with one of them",
     lambda value: isinstance(value, str) and accepts(checksum_named, value),
 )
 AUTHENTICATOR = Rule(

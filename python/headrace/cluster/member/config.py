@@ -148,7 +148,7 @@ class ConsensusModuleConfig(NodeConfig):
     archive_response_stream_id: int = stream_id(
         "archive.control.response.stream.id",
         20,
-        "Stream of these answers, to which 100 times the cluster's id and 100 are added.",
+        "Stream of these answers. The number used is this + 100 + 100 times the cluster's id.",
     )
     service_count: int = number("cluster.service.count", 1, whole(0, 10), "How many services the member has.")
     max_sessions: int = number(
@@ -194,13 +194,13 @@ class ConsensusModuleConfig(NodeConfig):
         "cluster.clock",
         "ms",
         one_of(*_CLOCKS),
-        "Unit of the cluster's time: ms, us or ns since 1970, or a clock class of the reference.",
+        "Unit of the cluster's time: ms, us or ns since 1970, or a clock class of Aeron.",
     )
     wheel_tick_resolution_ns: int = duration(
-        "cluster.wheel.tick.resolution", 8_000_000, "Of the reference's timers; here timers are not rounded."
+        "cluster.wheel.tick.resolution", 8_000_000, "Of Aeron's timers; here timers are not rounded."
     )
     ticks_per_wheel: int = number(
-        "cluster.ticks.per.wheel", 128, whole(1, INT_MAX), "Of the reference's timers; without effect here."
+        "cluster.ticks.per.wheel", 128, whole(1, INT_MAX), "Of Aeron's timers; without effect here."
     )
     authenticator: str | Authenticator | None = text(
         "cluster.authenticator.supplier",
@@ -239,7 +239,9 @@ class ConsensusModuleConfig(NodeConfig):
         "What the module forces to the disk when it has changed a file: 0 nothing; 1 data; 2 metadata too.",
     )
     standby_snapshot_delay_ns: int = duration(
-        "cluster.standby.snapshot.notification.processing.delay", 0, "Of standbys, which are not built."
+        "cluster.standby.snapshot.notification.processing.delay",
+        0,
+        "Without effect: for standbys, which are not built yet.",
     )
     replication_progress_timeout_ns: int = duration(
         "cluster.replication.progress.timeout",
@@ -248,7 +250,10 @@ class ConsensusModuleConfig(NodeConfig):
         least=1,
     )
     replication_progress_interval_ns: int = duration(
-        "cluster.replication.progress.interval", NS_PER_S, "Of backups, which are not built.", least=1
+        "cluster.replication.progress.interval",
+        NS_PER_S,
+        "Without effect: for cluster backups, which are not built yet.",
+        least=1,
     )
     # Without a property in the specification either.
     directory_delete_on_start: bool = field(

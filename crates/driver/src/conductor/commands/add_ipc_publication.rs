@@ -21,10 +21,7 @@ pub(crate) fn begin(
     publications.ipc.adopt_tag(&rooms.cx, &mut request)?;
     publications.check_entity_tag(&request.params, &request.channel)?;
     if let Some(stream) = publications.ipc.shareable(&request, |_| true) {
-        request
-            .params
-            .check_matches(&stream.existing(), &request.channel)?;
-        share(&mut rooms.cx, &mut rooms.clients, origin, stream)?;
+        share(&mut rooms.cx, &mut rooms.clients, origin, &request, stream)?;
         return Ok(Next::Done);
     }
     let session_id = publications

@@ -67,10 +67,7 @@ impl Step<UdpChannel> for Share {
             .network
             .shareable(&request, |publication| place.open == Some(publication.endpoint()));
         if let Some(stream) = shareable {
-            request
-                .params
-                .check_matches(&stream.existing(), &request.channel)?;
-            share(&mut rooms.cx, &mut rooms.clients, origin, stream)?;
+            share(&mut rooms.cx, &mut rooms.clients, origin, &request, stream)?;
             return Ok(Next::Done);
         }
         let suffix = format!(" channel={}", request.channel);

@@ -1,21 +1,33 @@
 //! What adding a publication means whatever its kind: the client's hold on it.
 
+use headrace_protocol::channel::{ChannelUri, PublicationParams};
+
 use super::step::Origin;
 use crate::conductor::clients::{Clients, PublicationHandle};
 use crate::conductor::context::Context;
-use crate::conductor::publications::Stream;
+use crate::conductor::publications::{PublicationRequest, Stream};
 use crate::errors::CommandError;
 
-/// Gives a client a hold on a publication that another add made, and tells the client.
+/// Gives a client a hold on a publication that another add made, and tells the client. What the channel asks for in vain
+/// is noted.
 pub(crate) fn share(
     cx: &mut Context,
     clients: &mut Clients,
     origin: Origin,
+    request: &PublicationRequest,
     stream: &mut Stream,
 ) -> Result<(), CommandError> {
+    request
+        .params
+        .check_matches(&stream.existing(), &request.channel)?;
+    let first = ChannelUri::parse(&stream.spec.channel)?;
+    let first_params = PublicationParams::from_uri(&first, &cx.defaults)?;
     hold(cx, clients, origin, stream.spec.registration_id)?;
     cx.note_publisher(origin.client_id, &stream.spec.log);
     stream.add_handle();
+    for text in request.params.without_effect(&request.uri, &first_params, &first) {
+        cx.warn(&format!("{text}, channel={}", request.channel));
+    }
     cx.events
         .publication_ready(origin.correlation_id, stream.spec.describe_publication());
     Ok(())

@@ -3,7 +3,8 @@
 use super::InitialPosition;
 use super::defaults::ChannelDefaults;
 use super::publication::{PublicationParams, SessionIdParam};
-use crate::channel::{ChannelError, ChannelUri, keys};
+use crate::channel::{ChannelError, ChannelUri, Media, keys};
+use crate::text::excerpt;
 
 /// What a live publication has that a new channel may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,5 +101,58 @@ impl PublicationParams {
             )));
         }
         Ok(())
+    }
+
+    /// One sentence for each parameter of the channel that has no effect, since the publication is shared and the channel
+    /// that made it says otherwise.
+    pub fn without_effect(
+        &self,
+        channel: &ChannelUri,
+        first: &PublicationParams,
+        first_channel: &ChannelUri,
+    ) -> Vec<String> {
+        // What only a network has is noted for every channel of shared memory that gives it.
+        let is_udp = self.media == Media::Udp;
+        let differs = [
+            (
+                keys::FLOW_CONTROL,
+                is_udp && self.flow_control != first.flow_control,
+            ),
+            (
+                keys::PUBLICATION_WINDOW,
+                self.publication_window_length != first.publication_window_length,
+            ),
+            (keys::LINGER, self.linger_timeout_ns != first.linger_timeout_ns),
+            (
+                keys::END_OF_STREAM,
+                self.signals_end_of_stream != first.signals_end_of_stream,
+            ),
+            (keys::MAX_RESEND, is_udp && self.max_resend != first.max_resend),
+            (
+                keys::UNTETHERED_WINDOW_LIMIT_TIMEOUT,
+                self.untethered_window_limit_timeout_ns != first.untethered_window_limit_timeout_ns,
+            ),
+            (
+                keys::UNTETHERED_LINGER_TIMEOUT,
+                self.untethered_linger_timeout_ns != first.untethered_linger_timeout_ns,
+            ),
+            (
+                keys::UNTETHERED_RESTING_TIMEOUT,
+                self.untethered_resting_timeout_ns != first.untethered_resting_timeout_ns,
+            ),
+        ];
+        let told = |(key, differs)| {
+            let value = channel.get(key).filter(|_| differs)?;
+            let has = match first_channel.get(key) {
+                Some(has) => format!("with {key}={}", excerpt(has)),
+                None => format!("without {key}"),
+            };
+            Some(format!(
+                "channel parameter {key}={} has no effect here: the publication that it shares was added {has}; add an \
+                 exclusive publication, or give all publications of the stream the same value",
+                excerpt(value)
+            ))
+        };
+        differs.into_iter().filter_map(told).collect()
     }
 }
