@@ -15,7 +15,10 @@ from headrace.cnc.error_log import ErrorEntry, read_error_log
 
 @dataclass(frozen=True, slots=True)
 class DriverSnapshot:
-    """What the driver's file said at `time_ms` (epoch). `heartbeat_age_ms` is `None` after an orderly stop."""
+    """What the driver's file said at `time_ms` (epoch). `heartbeat_age_ms` is `None` after an orderly stop.
+
+    `is_process_dead` is always false for Aeron's drivers, which show it by their heartbeat alone.
+    """
 
     time_ms: int
     path: Path
@@ -24,13 +27,15 @@ class DriverSnapshot:
     start_timestamp_ms: int
     driver_timeout_ms: int
     heartbeat_age_ms: int | None
+    is_process_dead: bool
     counters: tuple[CounterRecord, ...]
     errors: tuple[ErrorEntry, ...]
 
     @property
     def is_alive(self) -> bool:
-        """Whether the driver showed life within its clients' liveness time-out."""
-        return self.heartbeat_age_ms is not None and self.heartbeat_age_ms <= self.driver_timeout_ms
+        """Whether the driver showed life within its clients' liveness time-out, and its process has not ended."""
+        age_ms = self.heartbeat_age_ms
+        return age_ms is not None and age_ms <= self.driver_timeout_ms and not self.is_process_dead
 
 
 class DriverWatcher(Closing):
@@ -63,6 +68,7 @@ class DriverWatcher(Closing):
             start_timestamp_ms=cnc.header.start_timestamp_ms,
             driver_timeout_ms=cnc.header.client_liveness_timeout_ns // 1_000_000,
             heartbeat_age_ms=cnc.heartbeat_age_ms(now_ms),
+            is_process_dead=cnc.has_dead_process(),
             counters=tuple(cnc.counters),
             errors=tuple(read_error_log(cnc.error_log)),
         )

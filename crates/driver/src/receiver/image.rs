@@ -23,6 +23,9 @@ use crate::shared::{ImageShared, ImageState, LossRange, PublicationShared, Statu
 /// Why an image drains whose publisher has closed.
 const END_OF_STREAM: &str = "end of stream reached";
 const SILENT: Reason<'static> = Reason::fault("nothing received for the image liveness time-out");
+const TOO_FAR_BEHIND: Reason<'static> = Reason::fault(
+    "too far behind the sender: all that came in the image liveness time-out was more than half a term ahead of what is read",
+);
 const LEFT: &str = "every destination that brought it was removed";
 const REJECTED: Reason<'static> = Reason::fault("a subscriber rejected it");
 
@@ -51,6 +54,8 @@ pub(super) struct ReceiverImage {
     /// Some path has said that the stream ends there.
     ends_somewhere: bool,
     last_packet_ns: i64,
+    /// When something came that is too far ahead to be taken.
+    last_overrun_ns: Option<i64>,
     // The status message repeated by the timer: the last one the conductor scheduled.
     due: StatusMessageDue,
     status_change: i64,
@@ -84,6 +89,7 @@ impl ReceiverImage {
             frontier: Frontier::new(join_position),
             ends_somewhere: false,
             last_packet_ns: now_ns,
+            last_overrun_ns: None,
             due: StatusMessageDue {
                 position: join_position,
                 window_length: shared.initial_window_length,
@@ -118,6 +124,11 @@ impl ReceiverImage {
         match self.answers {
             Answers::Rejection(_) => REJECTED,
             Answers::StatusMessages | Answers::Nothing if self.connections.is_empty() => LEFT.into(),
+            Answers::StatusMessages | Answers::Nothing
+                if self.last_overrun_ns > Some(self.last_packet_ns) =>
+            {
+                TOO_FAR_BEHIND
+            }
             Answers::StatusMessages | Answers::Nothing => SILENT,
         }
     }
@@ -215,6 +226,7 @@ impl ReceiverImage {
         let written_end = end.min(position + datagram.len() as i64);
         if written_end > self.overrun_threshold {
             counters.flow_control_over_runs.increment_release();
+            self.last_overrun_ns = Some(now_ns);
         } else if packet.is_heartbeat {
             self.on_heartbeat(position, packet.flags, source, now_ns, counters);
         } else if position >= self.last_status_position {

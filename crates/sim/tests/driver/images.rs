@@ -256,6 +256,24 @@ fn a_silent_publishers_image_drains_is_announced_gone_then_freed() {
 }
 
 #[test]
+fn an_image_whose_sender_is_too_far_ahead_says_so_when_it_goes() {
+    let mut driver = Driver::new();
+    let (_, _, publisher) = image(&mut driver, NEAR);
+    publisher.borrow_mut().is_silent = true;
+    for _ in 0..12 {
+        // More than half a term after what is read.
+        publisher.borrow_mut().send(300);
+        driver.pass_alive(SECOND);
+    }
+    assert_eq!(state(&driver), "Linger");
+    assert_eq!(
+        driver.changes("image")[2],
+        "Active -> Draining: too far behind the sender: all that came in the image liveness time-out was more than half a term \
+         ahead of what is read"
+    );
+}
+
+#[test]
 fn a_linger_without_readers_is_short() {
     let mut driver = Driver::new();
     let (subscription, _, publisher) = image(&mut driver, NEAR);

@@ -42,4 +42,6 @@ def _heartbeat(snapshot: DriverSnapshot) -> str:
     if age_ms is None:
         return "stopped"
     age = format_duration_ns(age_ms * 1_000_000)
+    if snapshot.is_process_dead:
+        return f"last heartbeat {age} ago: the driver's process has ended"
     return f"heartbeat {age} ago" if snapshot.is_alive else f"no heartbeat for {age}: the driver is gone"
