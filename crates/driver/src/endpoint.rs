@@ -70,11 +70,11 @@ pub(crate) struct ShownDestination {
 pub(crate) enum DestinationChange {
     /// There is one more.
     Add(AddedDestination),
-    /// One that has this address goes.
+    /// One that was added with this name goes, or else one that has this address.
     Remove {
-        /// `host:port` as the client wrote it, for one that has no address.
+        /// `host:port` as the client wrote it.
         name: String,
-        /// Where it is.
+        /// Where the name leads now.
         address: SocketAddr,
         /// Of a group, the interface that the client names; none for any.
         interface: Option<IpAddr>,

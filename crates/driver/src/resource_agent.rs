@@ -17,6 +17,7 @@ use headrace_protocol::channel::units::format_size;
 use headrace_sys::{Clock, disk};
 
 use crate::agent::Agent;
+use crate::directory::Ownership;
 use crate::disk::Disk;
 use crate::errors::{CommandError, ErrorGroup, ErrorRecorder};
 use crate::mailbox::{Inbox, Outbox};
@@ -33,6 +34,7 @@ pub(crate) struct ResourceSettings {
     /// Where logs are made.
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) low_space_threshold: u64,
+    pub(crate) ownership: Arc<Ownership>,
 }
 
 /// Counters this agent maintains.
@@ -101,6 +103,11 @@ impl ResourceAgent {
     }
 
     fn create_log(&mut self, path: &Path, spec: &LogSpec) -> Result<LogBuffers, CommandError> {
+        if self.settings.ownership.is_lost() {
+            return Err(CommandError::generic(
+                "another driver has taken the directory over",
+            ));
+        }
         let length = log_file_length(spec.term_length, spec.page_size);
         let mut spec = spec.clone();
         if self.settings.performs_storage_checks
@@ -185,8 +192,12 @@ impl ResourceAgent {
         count
     }
 
-    /// Deletes the file; the memory goes with its last user. A file that cannot be deleted is tried again.
+    /// Deletes the file; the memory goes with its last user. A file that cannot be deleted is tried again. What has its name in
+    /// a directory that another driver has taken over is that driver's.
     fn free(&mut self, request: FreeLog) {
+        if self.settings.ownership.is_lost() {
+            return;
+        }
         match fs::remove_file(&request.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 self.counters.free_fails.get_and_add(1);

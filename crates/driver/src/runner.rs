@@ -21,6 +21,8 @@ pub(crate) trait Supervisor: Send + Sync {
     fn on_pin_failure(&self, role_name: &str, cpu: usize, error: &io::Error);
     /// The agent broke an invariant and has stopped.
     fn on_panic(&self, role_name: &str, message: &str);
+    /// Another driver has the directory: this one does nothing there any more.
+    fn on_superseded(&self, reason: &str);
 }
 
 /// How a thread is named, bound and put to rest.
@@ -221,6 +223,10 @@ mod tests {
 
         fn on_panic(&self, role_name: &str, message: &str) {
             self.0.lock().unwrap().push(format!("{role_name}: {message}"));
+        }
+
+        fn on_superseded(&self, reason: &str) {
+            self.0.lock().unwrap().push(reason.to_owned());
         }
     }
 

@@ -251,6 +251,36 @@ fn a_receiver_that_closes_leaves_the_group_at_once() {
 }
 
 #[test]
+fn a_destination_is_removed_by_its_name_wherever_the_name_leads_now() {
+    for leads_to_other in [true, false] {
+        let world = World::new(11);
+        let center = Center::new(&world, MANUAL);
+        let mut members: Vec<_> = ["one", "two"].map(|name| Member::plain(&world, name)).into();
+        let at = |host: &str| format!("aeron:udp?endpoint={host}:40123");
+        let [one, two] = [0, 1].map(|member: usize| members[member].node.address());
+        let name = |address| world.network().set_name("named", address);
+        name(Some(one));
+        for host in [at("named"), at(&two.to_string())] {
+            center.publication.add_destination(&host).unwrap();
+        }
+        connected(&world, &center, &members);
+        publish(&world, &center, &mut members, 0, 10);
+
+        // What comes from the first member is heard, so that the driver does not look the name up.
+        name(leads_to_other.then_some(two));
+        center.publication.remove_destination(&at("named")).unwrap();
+        world.run_until(SECOND, "it is removed", || center.destination_count() == 1);
+        let mut first = members.remove(0);
+        publish(&world, &center, &mut members, 10, 10);
+        assert_eq!(first.reader.poll().len(), 10, "removed, and still sent to");
+
+        // By an address too, with whatever text it was added.
+        center.publication.remove_destination(&at("two")).unwrap();
+        world.run_until(SECOND, "it is removed", || center.destination_count() == 0);
+    }
+}
+
+#[test]
 fn a_destination_without_an_address_is_sent_to_once_its_name_has_one() {
     let world = World::new(4);
     let center = Center::new(&world, MANUAL);

@@ -43,12 +43,14 @@ pub(crate) use subscriptions::links::LinkState;
 
 use crate::agent::Agent;
 use crate::config::DriverConfig;
+use crate::directory::Ownership;
 use crate::environment::{BufferLengths, Network};
 use crate::errors::ErrorRecorder;
 use crate::event_recorder::EventRecorder;
 use crate::mailbox::{Inbox, Outbox};
 use crate::proxy::{ConductorReply, ConductorRequest, ReceiverCommand, SenderCommand};
 use crate::resource_tasks::{ResourceOutcome, ResourceTask};
+use crate::runner::Supervisor;
 use channels::Channels;
 use clients::Clients;
 use commands::{CommandRing, Progress, Read};
@@ -90,6 +92,8 @@ pub(crate) struct ConductorParts {
     pub(crate) openings: Option<OpenWatch>,
     /// Set when a client may and does stop the driver.
     pub(crate) termination: Arc<AtomicBool>,
+    pub(crate) ownership: Arc<Ownership>,
+    pub(crate) supervisor: Arc<dyn Supervisor>,
     /// Source of session ids and initial term ids.
     pub(crate) random: fastrand::Rng,
 }
@@ -104,6 +108,10 @@ pub(crate) struct Conductor {
     clock: Arc<dyn Clock>,
     next_tick_ns: i64,
     epoch_refreshed_ns: i64,
+    ownership: Arc<Ownership>,
+    supervisor: Arc<dyn Supervisor>,
+    /// Another driver has the directory: this one has no say any more.
+    is_superseded: bool,
 }
 
 impl Conductor {
@@ -160,7 +168,22 @@ impl Conductor {
             },
             quiet: Quiet::new(parts.openings),
             clock: parts.clock,
+            ownership: parts.ownership,
+            supervisor: parts.supervisor,
+            is_superseded: false,
             rooms,
+        }
+    }
+
+    /// Looks whether another driver has taken the directory over, before anything is timed out that its clients hold.
+    fn check_ownership(&mut self) {
+        if self.ownership.is_lost() {
+            self.is_superseded = true;
+            self.supervisor.on_superseded(&format!(
+                "another driver has taken over aeron.dir={}, because this one was silent for longer than aeron.driver.timeout: its \
+                 process did not run. It does nothing any more",
+                self.rooms.cx.config.directory.display()
+            ));
         }
     }
 
@@ -231,6 +254,12 @@ impl Agent for Conductor {
 
     fn do_work(&mut self, now_ns: i64) -> usize {
         self.set_time(now_ns);
+        if now_ns >= self.next_tick_ns && !self.is_superseded {
+            self.check_ownership();
+        }
+        if self.is_superseded {
+            return 0;
+        }
         let mut work_count = self.rooms.cx.flush();
         if now_ns >= self.next_tick_ns {
             self.next_tick_ns = now_ns.saturating_add(self.rooms.cx.config.timer_interval_ns);

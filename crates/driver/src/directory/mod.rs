@@ -1,5 +1,7 @@
 //! The driver's directory: refusing one in use, saving what a dead driver left, making a fresh one.
 
+mod ownership;
+
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -14,6 +16,8 @@ use headrace_buffers::liveness::{self, Liveness};
 use headrace_buffers::ring::ManyToOneRing;
 use headrace_sys::{Access, Clock};
 use thiserror::Error;
+
+pub(crate) use ownership::Ownership;
 
 use crate::config::DriverConfig;
 use crate::timestamp;

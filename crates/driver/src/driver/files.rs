@@ -16,6 +16,7 @@ use headrace_sys::{Clock, disk};
 
 use super::{AERON_VERSION, DriverError, VERSION};
 use crate::config::{DriverConfig, property};
+use crate::directory::Ownership;
 use crate::errors::ErrorRecorder;
 
 /// The CnC file, and before it the lock that shows that the driver lives: so a start knows of a file that is not ready
@@ -47,6 +48,16 @@ pub(super) fn create_cnc(
         error => error.into(),
     })?;
     Ok((cnc, liveness))
+}
+
+/// To be taken when the CnC file is there.
+pub(super) fn ownership(config: &DriverConfig) -> Result<Arc<Ownership>, DriverError> {
+    Ownership::of(&config.directory)
+        .map(Arc::new)
+        .map_err(|source| DriverError::Io {
+            action: "look at the CnC file",
+            source,
+        })
 }
 
 pub(super) fn create_loss_report(config: &DriverConfig) -> Result<LossReport, DriverError> {

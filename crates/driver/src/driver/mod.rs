@@ -266,6 +266,7 @@ fn start(
         disk: &disk,
         system_buffers: system_buffers.buffers,
         liveness: liveness.clone(),
+        ownership: files::ownership(config)?,
     };
     let agents = Agents {
         sender: wiring.sender(),

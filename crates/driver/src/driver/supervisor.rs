@@ -89,7 +89,16 @@ impl Supervisor for DriverSupervisor {
     }
 
     fn on_panic(&self, role_name: &str, message: &str) {
-        let text = ErrorCode::GenericError.describe(format_args!("agent {role_name} stopped: {message}"));
+        self.fail(ErrorCode::GenericError.describe(format_args!("agent {role_name} stopped: {message}")));
+    }
+
+    fn on_superseded(&self, reason: &str) {
+        self.fail(ErrorCode::GenericError.describe(reason));
+    }
+}
+
+impl DriverSupervisor {
+    fn fail(&self, text: String) {
         self.errors
             .record(ErrorCode::GenericError.value(), &text, self.clock.epoch_ms());
         self.enter(DriverState::Failed, Reason::fault(&text));

@@ -17,6 +17,7 @@ use super::{DriverError, DriverSupervisor, files};
 use crate::agent::{Agent, DutyCycleTracker, Tracked};
 use crate::conductor::{Conductor, ConductorParts, ProcessWatch, SystemCounters};
 use crate::config::{DriverConfig, ThreadingMode};
+use crate::directory::Ownership;
 use crate::environment::{BufferLengths, Disk, Lookups, Network};
 use crate::errors::ErrorRecorder;
 use crate::event_recorder::EventRecorder;
@@ -64,6 +65,7 @@ pub(super) struct Wiring<'a> {
     pub(super) disk: &'a Arc<dyn Disk>,
     pub(super) system_buffers: BufferLengths,
     pub(super) liveness: Option<Arc<Liveness>>,
+    pub(super) ownership: Arc<Ownership>,
 }
 
 impl Wiring<'_> {
@@ -164,6 +166,7 @@ impl Wiring<'_> {
                 performs_storage_checks: config.perform_storage_checks,
                 disk: Arc::clone(self.disk),
                 low_space_threshold: config.low_file_store_warning_threshold_bytes as u64,
+                ownership: Arc::clone(&self.ownership),
             },
             ResourceCounters {
                 bytes_mapped: self.counter(system_counter::BYTES_CURRENTLY_MAPPED),
@@ -213,7 +216,7 @@ impl Wiring<'_> {
         cnc: &CncFile,
         ring: ManyToOneRing,
         counters: CountersManager<AtomicBuffer>,
-        supervisor: &DriverSupervisor,
+        supervisor: &Arc<DriverSupervisor>,
         random: fastrand::Rng,
     ) -> Result<Box<dyn Agent>, DriverError> {
         let config = self.config;
@@ -257,6 +260,8 @@ impl Wiring<'_> {
             doorbells: self.doorbells.clone(),
             openings: self.openings(),
             termination: Arc::clone(&supervisor.termination),
+            ownership: Arc::clone(&self.ownership),
+            supervisor: Arc::<DriverSupervisor>::clone(supervisor),
             random,
         });
         Ok(self.tracked(

@@ -44,7 +44,8 @@ pub(crate) fn add(
     }
 }
 
-/// Removes a destination by its channel. A socket is known by its addresses, the others by their text.
+/// Removes a destination by its channel. A socket is known by the channel it was added with, wherever its names lead now, or
+/// else by its addresses; the others by their text.
 pub(crate) fn remove(
     origin: Origin,
     subscription_id: i64,
@@ -54,6 +55,12 @@ pub(crate) fn remove(
     let uri = parse_destination(channel, rooms)?;
     if uri.media() == Media::Udp && !uri.is_spy() {
         check_allows_removal(subscription_id, rooms)?;
+        let endpoint = manual(subscription_id, rooms)?.endpoint;
+        let receive = &rooms.channels.receive;
+        let added = receive.find_destination(endpoint, |destination| destination.channel.uri == channel);
+        if added.is_some() {
+            return Ok(remove_socket(origin, endpoint, added, rooms));
+        }
         let step = Box::new(RemoveSocket { subscription_id });
         return Ok(addresses(uri, ChannelRole::ReceiveDestination, step));
     }

@@ -21,7 +21,7 @@ pub(crate) fn add(registration_id: i64, channel: &str, rooms: &mut Rooms) -> Res
     Ok(addresses(uri, Box::new(Add { registration_id })))
 }
 
-/// The first step of removing a destination by its channel: what counts is the address.
+/// The first step of removing a destination by its channel: as it was written, or by its address.
 pub(crate) fn remove(registration_id: i64, channel: &str, rooms: &mut Rooms) -> Result<Next, CommandError> {
     endpoint_of(registration_id, rooms)?;
     let uri = parse_destination(channel, rooms)?;

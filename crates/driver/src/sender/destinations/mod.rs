@@ -389,25 +389,28 @@ impl Destinations {
         self.publish_count();
     }
 
-    /// Removes one destination with this address, or with this name where it has no address. Of a group that is reached
-    /// through several interfaces, the one through `interface` if that is given.
+    /// Removes one destination that was added with this name, wherever the name has led since; else one with this address. Of a
+    /// group that is reached through several interfaces, the one through `interface` if that is given.
     fn remove_one(&mut self, name: &str, address: SocketAddr, interface: Option<IpAddr>) {
-        self.remove(|destination| match (destination.address, &destination.group) {
-            (Some(known), Some(group)) => {
-                known == address && interface.is_none_or(|interface| interface == group.interface)
-            }
-            (Some(known), None) => known == address,
-            (None, _) => destination.name == name,
-        });
+        let is_through = |destination: &Destination| {
+            let group = destination.group.as_ref();
+            interface.is_none_or(|interface| group.is_none_or(|group| interface == group.interface))
+        };
+        let is_named = |destination: &Destination| destination.name == name && is_through(destination);
+        let is_there =
+            |destination: &Destination| destination.address == Some(address) && is_through(destination);
+        let named = self.list.iter().position(is_named);
+        self.remove(named.or_else(|| self.list.iter().position(is_there)));
     }
 
     /// Removes the destination that a command added.
     fn remove_id(&mut self, registration_id: i64) {
-        self.remove(|destination| destination.registration_id == Some(registration_id));
+        let added = |destination: &Destination| destination.registration_id == Some(registration_id);
+        self.remove(self.list.iter().position(added));
     }
 
-    fn remove(&mut self, is_meant: impl Fn(&Destination) -> bool) {
-        if let Some(index) = self.list.iter().position(is_meant) {
+    fn remove(&mut self, index: Option<usize>) {
+        if let Some(index) = index {
             self.list.remove(index);
             self.publish_count();
         }

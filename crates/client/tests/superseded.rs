@@ -1,0 +1,67 @@
+//! A driver whose directory another driver took over while it did not run.
+
+mod live;
+
+use std::path::PathBuf;
+
+use headrace_client::{Client, ClientConfig, Publication};
+use headrace_driver::{DriverConfig, MediaDriver, ThreadingMode};
+use live::{IPC, Live, STREAM, await_that, receive, send, start_with};
+
+/// A publication, a subscription that reads it, and the files of two more logs.
+fn streams(client: &Client) -> (Vec<Publication>, headrace_client::Subscription) {
+    let add = |stream_id| client.add_publication(IPC, stream_id).unwrap();
+    let publications = (STREAM..STREAM + 3).map(add).collect();
+    let subscription = client.add_subscription(IPC, STREAM, Default::default()).unwrap();
+    (publications, subscription)
+}
+
+fn logs(live: &Live) -> Vec<PathBuf> {
+    let directory = live.driver.directory().join("publications");
+    let mut paths: Vec<_> = std::fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    paths.sort();
+    paths
+}
+
+#[test]
+fn it_deletes_nothing_of_the_other_one_and_says_why_it_ends() {
+    for mode in [ThreadingMode::Shared, ThreadingMode::Dedicated] {
+        let first = start_with(|config| config.threading_mode = Some(mode));
+        let first_client = first.client();
+        let first_streams = streams(&first_client);
+
+        // As a driver that starts when the first one has been silent for long: the directory is made anew.
+        let second = MediaDriver::launch(DriverConfig {
+            directory: first.driver.directory().to_owned(),
+            dir_delete_on_start: true,
+            threading_mode: Some(ThreadingMode::Shared),
+            ..DriverConfig::default()
+        })
+        .unwrap();
+        let second_client = Client::connect(ClientConfig {
+            directory: second.directory().to_owned(),
+            ..first.config()
+        })
+        .unwrap();
+        let (publications, subscription) = streams(&second_client);
+        let logs_before = logs(&first);
+
+        // What the first driver frees has the names of the second one's logs.
+        drop(first_streams);
+        await_that("the first driver ends", || first.driver.is_terminated());
+        let failure = first.driver.failure().unwrap();
+        assert!(
+            failure.contains("another driver has taken over aeron.dir="),
+            "{failure}"
+        );
+        drop(first_client);
+        first.driver.close().unwrap();
+        assert_eq!(logs(&first), logs_before, "{mode:?}");
+        assert!(!second.is_terminated());
+        send(&publications[0], b"goes on");
+        assert_eq!(receive(&subscription, 1), [b"goes on"]);
+    }
+}
