@@ -5,11 +5,16 @@ Python itself writes warnings and errors to stderr and leaves the rest out: a fa
 lost, and nothing else is printed.
 
 No event is logged for a message, a fragment or a packet.
+
+Each entry is one line, but for a traceback: what other programs sent, such as a receiver's reason to reject a stream,
+can neither forge a line nor control a terminal.
 """
 
 from __future__ import annotations
 
 import logging
+
+from headrace._controls import shown_in_line
 
 __all__ = ["ARCHIVE", "CLIENT", "CLUSTER", "DRIVER", "RPC"]
 
@@ -27,3 +32,21 @@ CLUSTER = logging.getLogger("headrace.cluster")
 
 RPC = logging.getLogger("headrace.rpc")
 """Servers in this process: what their handlers raised, with the traceback."""
+
+
+class _InOneLine(logging.Filter):
+    """Shows the control characters in what an entry is made of."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Always true: the entry is changed, and none is left out."""
+        if isinstance(record.args, tuple):
+            record.args = tuple(map(_cleaned, record.args))
+        return True
+
+
+def _cleaned(value: object) -> object:
+    return shown_in_line(str(value)) if isinstance(value, str | BaseException) else value
+
+
+for _logger in (CLIENT, DRIVER, ARCHIVE, CLUSTER, RPC):
+    _logger.addFilter(_InOneLine())

@@ -21,8 +21,8 @@ from rich.text import Text
 
 import headrace
 from headrace import _core
+from headrace._controls import shown
 from headrace.cli.app import app
-from headrace.cli.controls import shown
 from headrace.cli.lifecycle import run_to_exit
 from headrace.cli.live_table import LiveTable
 from headrace.cli.output import contains

@@ -28,8 +28,8 @@ from types import FrameType
 import click
 
 import headrace
+from headrace._controls import shown
 from headrace._exceptions import DriverTimeoutError, HeadraceError
-from headrace.cli.controls import shown
 from headrace.tools import DriverFileMissingError, DriverGoneError, DriverNotReadyError
 
 OK = 0

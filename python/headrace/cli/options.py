@@ -128,7 +128,9 @@ def embedded_option(command: Command) -> Command:
 def watch_options(command: Command) -> Command:
     """`--interval` and `--once`: how often a live table is drawn."""
     once = click.option(
-        "--once", is_flag=True, help="Print once and end. Implied when stdout is not a terminal, except with --json."
+        "--once",
+        is_flag=True,
+        help="Print once and end. Implied when stdout is not a terminal, except with --json.",
     )
     interval = click.option(
         "--interval",

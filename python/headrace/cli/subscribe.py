@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headrace._controls import shown
 from headrace.cli import options
 from headrace.cli.connection import connect, unless_raised
-from headrace.cli.controls import shown
 from headrace.cli.lifecycle import FAILED, INTERRUPTED, until_stopped
 from headrace.cli.output import print_json
 from headrace.cli.progress import RateLine

@@ -100,7 +100,9 @@ class Exchange:
                 continue
             left_s = deadline.left_s()
             try:
-                self.requests.offer_blocking(message, timeout_s=LOOK_S if left_s is None else min(left_s, LOOK_S))
+                self.requests.offer_blocking(
+                    message, timeout_s=LOOK_S if left_s is None else min(left_s, LOOK_S)
+                )
             except PublicationTimeoutError:
                 if deadline.is_over:
                     raise

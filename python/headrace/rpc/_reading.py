@@ -156,7 +156,7 @@ class ThreadReader:
                 self._changed.notify_all()
 
     def take(self) -> int:
-        """Settle the answers that have come, unless another thread reads them. Never blocks. Returns how many these were.
+        """Settle the answers that have come, unless another thread reads them, and count them. Never blocks.
 
         Raises:
             ClosedError: The subscription is closed.

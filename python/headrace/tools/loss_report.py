@@ -56,7 +56,9 @@ def read_loss_report(path: str | os.PathLike[str]) -> list[LossEntry]:
         advice = "start a driver with `headrace driver`, or name its directory with --dir or AERON_DIR"
         raise DriverFileMissingError(file, advice) from None
     if len(report) < _ENTRY.size:
-        raise FileFormatError(file, f"length={len(report)}", f"a loss report has at least {_ENTRY.size} bytes")
+        raise FileFormatError(
+            file, f"length={len(report)}", f"a loss report has at least {_ENTRY.size} bytes"
+        )
     return list(_entries(file, report))
 
 

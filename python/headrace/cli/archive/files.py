@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 from rich.text import Text
 
+from headrace._controls import shown
 from headrace._exceptions import ConfigError
 from headrace.cli import options
 from headrace.cli.archive.access import archive_directory_option, dry_run_option
-from headrace.cli.controls import shown
 from headrace.cli.lifecycle import FAILED
 from headrace.cli.output import OutputConsole, Shown, print_json
 from headrace.positions import FRAME_ALIGNMENT

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headrace._controls import shown
 from headrace._exceptions import ArchiveError
 from headrace.cli import options
 from headrace.cli.archive.access import (
@@ -20,7 +21,6 @@ from headrace.cli.archive.access import (
     session,
     session_options,
 )
-from headrace.cli.controls import shown
 from headrace.cli.lifecycle import INTERRUPTED, Stop, until_stopped
 from headrace.cli.output import print_json
 from headrace.tools.units import format_bytes

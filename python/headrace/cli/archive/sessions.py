@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headrace._controls import shown
 from headrace._exceptions import ArchiveError
 from headrace.cli import options
 from headrace.cli.archive.access import (
@@ -20,7 +21,6 @@ from headrace.cli.archive.access import (
     session_options,
     yes_option,
 )
-from headrace.cli.controls import shown
 from headrace.cli.lifecycle import FAILED, Stop, until_stopped
 from headrace.cli.output import print_json
 from headrace.cli.progress import RateLine

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.text import Text
 
+from headrace._controls import shown
 from headrace.cli import options
 from headrace.cli.archive.access import archive_directory_option, confirm, dry_run_option, yes_option
-from headrace.cli.controls import shown
 from headrace.cli.lifecycle import FAILED, FOUND
 from headrace.cli.output import OutputConsole, Shown, print_json
 from headrace.tools.units import format_bytes, format_count

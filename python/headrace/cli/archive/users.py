@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from headrace.cli.controls import shown
+from headrace._controls import shown
 from headrace.cli.lifecycle import FAILED
 
 _FILE = click.argument("path", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))

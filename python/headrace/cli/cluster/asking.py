@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headrace._controls import shown
 from headrace.cli import options
 from headrace.cli.archive.access import dry_run_option
 from headrace.cli.cluster.access import directory_argument
-from headrace.cli.controls import shown
 from headrace.cli.lifecycle import FAILED
 from headrace.cli.output import print_json
 

@@ -14,9 +14,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from headrace._controls import shown
 from headrace.cli import options
 from headrace.cli.cluster.access import MemberDirectoryType, directory_argument, member_files, print_fields
-from headrace.cli.controls import shown
 from headrace.cli.lifecycle import FOUND
 from headrace.cli.output import OutputConsole, Shown, contains, print_json, watch
 from headrace.clock import SYSTEM_CLOCK

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 from rich.table import Table
 
+from headrace._controls import shown
 from headrace.cli import options
 from headrace.cli.archive.access import confirm
 from headrace.cli.cluster.access import (
@@ -22,7 +23,6 @@ from headrace.cli.cluster.access import (
     member_files,
     print_fields,
 )
-from headrace.cli.controls import shown
 from headrace.cli.lifecycle import FAILED
 from headrace.cli.output import Shown, print_json, print_whole
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
+from headrace._controls import shown
 from headrace.cli import options
 from headrace.cli.cluster.access import archive_of, beside_archive_option, directory_argument, member_files
-from headrace.cli.controls import shown
 from headrace.cli.lifecycle import FAILED
 from headrace.cli.output import print_json
 from headrace.positions import FRAME_ALIGNMENT, HEADER_LENGTH, align
