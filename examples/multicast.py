@@ -26,7 +26,7 @@ def main() -> None:
         publication = client().add_publication(CHANNEL, STREAM_ID)
         for subscription in subscriptions:
             # A receiver that comes later reads the stream from then on.
-            subscription.wait_until_connected(10.0)
+            assert subscription.wait_until_connected(10.0)
 
         for number in range(COUNT):
             publication.offer_blocking(number.to_bytes(8, "little"), timeout_s=10.0)

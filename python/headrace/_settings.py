@@ -306,10 +306,13 @@ class DriverConfig(DriverValues):
     1, with which they pass no router. Default: ``0``."""
 
     sender_wildcard_port_range: str | None = _setting(None, "text", "aeron.sender.wildcard.port.range")
-    """Ports for local addresses with port 0: first and last; 0 0 lets the kernel choose. Default: ``0 0``."""
+    """Ports for local addresses with port 0: first and last; 0 0 lets the kernel choose. If another program
+    holds the next port of the range, the channel is refused, and the next attempt takes the port after it.
+    Default: ``0 0``."""
 
     receiver_wildcard_port_range: str | None = _setting(None, "text", "aeron.receiver.wildcard.port.range")
-    """Ports for endpoints with port 0: first and last; 0 0 lets the kernel choose. Default: ``0 0``."""
+    """As ``aeron.sender.wildcard.port.range``, for endpoints with port 0. The two ranges must not overlap.
+    Default: ``0 0``."""
 
     connects_sockets: bool | None = _setting(None, "boolean", "aeron.driver.connect")
     """Whether the socket of a publication with one endpoint is connected to it. A connected socket takes

@@ -333,6 +333,14 @@ UDP = "aeron:udp?endpoint=127.0.0.1:24999"
         (UDP, "127.0.0.1:0", "must be host:port, with a port from 1 to 65535"),
         (UDP, "127.0.0.1:65536", "must be host:port, with a port from 1 to 65535"),
         (UDP, "127.0.0.1:5|linger=0", "must be host:port"),
+        (UDP, "224.0.1.1:5", "must be an address of the server's host, not a multicast group"),
+        (UDP, "[ff02::1]:5", "must be an address of the server's host, not a multicast group"),
+        (
+            "aeron:ipc?control-mode=response",
+            None,
+            "must not have control-mode=response: requests go straight",
+        ),
+        ("aeron:udp?control-mode=manual", "127.0.0.1:5", "must not have control-mode=manual: requests go"),
         (
             UDP,
             "127.0.0.1:24999",

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use common::{MILLISECOND, Reader, SECOND, World, is_accepted, system_counter};
 use headrace_buffers::counters::system_counter;
-use headrace_client::{Client, Publication};
+use headrace_client::{Client, Publication, SubscriptionHandlers};
 use headrace_sim::Node;
 
 const STREAM: i32 = 1001;
@@ -159,4 +159,26 @@ fn name_servers_that_never_answer_hold_up_nothing() {
         flows(&world, 100 * MILLISECOND, &other, &mut at_new);
         world.run_for(SECOND);
     }
+}
+
+#[test]
+fn a_path_is_removed_by_the_channel_it_was_added_with_when_its_name_has_no_address_any_more() {
+    let world = World::new(12);
+    let [_, right] = world.pair();
+    let client = right.connect().unwrap();
+    let subscription = client
+        .add_subscription(
+            "aeron:udp?control-mode=manual",
+            10,
+            SubscriptionHandlers::default(),
+        )
+        .unwrap();
+    let channel = "aeron:udp?endpoint=right:40123|control=named:24325";
+    world.network().set_name("named", Some(right.address()));
+    let sockets = world.socket_count();
+    subscription.add_destination(channel).unwrap();
+    assert_eq!(world.socket_count(), sockets + 1);
+    world.network().set_name("named", None);
+    subscription.remove_destination(channel).unwrap();
+    assert_eq!(world.socket_count(), sockets);
 }

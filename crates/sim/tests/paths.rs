@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use common::{Reader, SECOND, World, counters_of, errors_of, faults, is_accepted};
 use headrace_buffers::counters::{system_counter, type_ids};
-use headrace_client::{Client, ClientError, Image, Publication, SubscriptionHandlers};
+use headrace_client::{Client, ClientError, Image, Publication};
 use headrace_protocol::ErrorCode;
 use headrace_sim::{LinkSettings, Node};
 
@@ -679,26 +679,4 @@ fn a_publication_of_the_same_session_that_is_another_stream_is_not_joined_with_t
         errors.iter().any(|text| text.contains("same session")),
         "{errors:?}"
     );
-}
-
-#[test]
-fn a_path_is_removed_by_the_channel_it_was_added_with_when_its_name_has_no_address_any_more() {
-    let world = World::new(12);
-    let [_, right] = world.pair();
-    let client = right.connect().unwrap();
-    let subscription = client
-        .add_subscription(
-            "aeron:udp?control-mode=manual",
-            10,
-            SubscriptionHandlers::default(),
-        )
-        .unwrap();
-    let channel = "aeron:udp?endpoint=right:40123|control=named:24325";
-    world.network().set_name("named", Some(right.address()));
-    let sockets = world.socket_count();
-    subscription.add_destination(channel).unwrap();
-    assert_eq!(world.socket_count(), sockets + 1);
-    world.network().set_name("named", None);
-    subscription.remove_destination(channel).unwrap();
-    assert_eq!(world.socket_count(), sockets);
 }

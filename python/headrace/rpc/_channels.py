@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 
 from headrace._checks import wrong
@@ -45,6 +46,10 @@ def answers_channel(channel: str, control: str | None) -> str:
     media, _, params = channel.partition("?")
     if media not in (_IPC, _UDP):
         raise wrong("channel", channel, f"must be {_IPC}, or {_UDP} with answers_control")
+    for mode in ("response", "manual"):
+        if f"control-mode={mode}" in params.split("|"):
+            rule = f"must not have control-mode={mode}: requests go straight to the server's channel"
+            raise wrong("channel", channel, rule)
     kept = [param for param in params.split("|") if param.startswith("term-length=")]
     if media == _IPC:
         if control is not None:
@@ -59,11 +64,23 @@ def answers_channel(channel: str, control: str | None) -> str:
     matched = _HOST_PORT.fullmatch(control)
     if matched is None or not 0 < int(matched[1]) <= _PORT_MAX:
         raise wrong("answers_control", control, f"must be host:port, with a port from 1 to {_PORT_MAX}")
+    if _is_group(control):
+        raise wrong(
+            "answers_control", control, "must be an address of the server's host, not a multicast group"
+        )
     if f"endpoint={control}" in params.split("|"):
         raise wrong(
             "answers_control", control, "must have another port than the endpoint, where requests arrive"
         )
     return with_params(media, "control-mode=response", f"control={control}", *kept)
+
+
+def _is_group(control: str) -> bool:
+    host, _, _ = control.rpartition(":")
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_multicast
+    except ValueError:
+        return False
 
 
 def prototype_of(answers: str) -> str | None:

@@ -93,6 +93,12 @@ impl CncLengths {
         ]
     }
 
+    /// Length of header and sections.
+    pub fn total(&self) -> usize {
+        let sections = self.sections().into_iter();
+        sections.fold(HEADER_LENGTH, |total, (_, length)| total.saturating_add(length))
+    }
+
     /// Length of header and sections, if the sections make sense.
     fn check(&self) -> Result<usize, CncError> {
         let rings = [

@@ -1,5 +1,7 @@
 //! Checks of settings against each other: what none of them can check alone.
 
+use headrace_buffers::cnc::CncLengths;
+
 use super::settings::property;
 use super::{ConfigError, DriverConfig};
 
@@ -77,7 +79,27 @@ impl DriverConfig {
         number!(self.publication_unblock_timeout_ns).must_exceed(&liveness)
     }
 
+    /// The error log takes what the other parts of the CnC file leave, in words of 64 bits.
+    fn validate_error_log(&self) -> Result<(), ConfigError> {
+        let lengths = CncLengths {
+            to_driver: self.conductor_buffer_length,
+            to_clients: self.clients_buffer_length,
+            counters_values: self.counters_buffer_length,
+            error_log: self.error_buffer_length,
+        };
+        let others = lengths.total() - self.error_buffer_length;
+        let most = (i32::MAX as usize).saturating_sub(others) & !7;
+        if self.error_buffer_length.is_multiple_of(8) && self.error_buffer_length <= most {
+            return Ok(());
+        }
+        let error_log = number!(self.error_buffer_length);
+        let rule =
+            format!("must be a multiple of 8, and at most {most}, so that cnc.dat is shorter than 2 GiB");
+        Err(ConfigError::new(error_log.property, error_log.value, rule))
+    }
+
     fn validate_lengths(&self) -> Result<(), ConfigError> {
+        self.validate_error_log()?;
         let mtu = number!(self.mtu_length);
         mtu.must_fit_a_term(self.term_buffer_length)?;
         number!(self.ipc_mtu_length).must_fit_a_term(self.ipc_term_buffer_length)?;

@@ -46,6 +46,21 @@ fn every_shown_setting_can_be_set_to_what_is_shown() {
 }
 
 #[test]
+fn the_error_log_takes_what_the_other_parts_of_the_cnc_file_leave() {
+    let mut config = DriverConfig::default();
+    for (length, rule) in [
+        ("4194305", "must be a multiple of 8, and at most 2103442424"),
+        ("2147483640", "so that cnc.dat is shorter than 2 GiB"),
+    ] {
+        config.set("aeron.error.buffer.length", length).unwrap();
+        let error = config.validate().unwrap_err().to_string();
+        assert!(error.contains(rule), "{error}");
+    }
+    config.set("aeron.error.buffer.length", "4194312").unwrap();
+    config.validate().unwrap();
+}
+
+#[test]
 fn an_error_names_setting_value_and_rule() {
     for (name, value, rule) in [
         ("aeron.mtu.length", "1400", "multiple of 32"),

@@ -19,6 +19,7 @@ use headrace_buffers::counters::{CountersReader, system_counter};
 use headrace_buffers::error_log::DistinctErrorLog;
 use headrace_buffers::liveness::Liveness;
 use headrace_buffers::ring::ManyToOneRing;
+use headrace_sys::Clock;
 use headrace_sys::idle::Control;
 
 pub use error::DriverError;
@@ -217,6 +218,12 @@ impl fmt::Debug for MediaDriver {
     }
 }
 
+fn warn_of_all<'a>(errors: &ErrorRecorder, warnings: impl Iterator<Item = &'a String>, clock: &dyn Clock) {
+    for warning in warnings {
+        errors.warn(warning, clock.epoch_ms());
+    }
+}
+
 fn start(
     config: &Arc<DriverConfig>,
     environment: Environment,
@@ -246,9 +253,7 @@ fn start(
     let recorder = EventRecorder::new(event_log, events, Arc::clone(&clock), errors.clone());
     let supervisor = DriverSupervisor::new(errors.clone(), recorder.clone(), Arc::clone(&clock), limit);
     let warnings = system_buffers.warnings.iter().chain(&affinity.warnings);
-    for warning in warnings.chain(&config.doubts()) {
-        errors.warn(warning, clock.epoch_ms());
-    }
+    warn_of_all(&errors, warnings.chain(&config.doubts()), clock.as_ref());
     // Before clients can connect: what they see of it then tells them whether to watch it.
     let liveness = files::shared_liveness(liveness, &errors, clock.as_ref());
     let ring = command_ring(&cnc, clock.as_ref())?;

@@ -128,7 +128,7 @@ impl Making {
         setup
             .check()
             .map_err(|error| CommandError::generic(format!("image not created, source={source}: {error}")))?;
-        let Some((_, params)) = arrival.first_matching(subscriptions) else {
+        let Some((subscription, params)) = arrival.first_matching(subscriptions) else {
             arrival.clear_session(cx);
             return Ok(());
         };
@@ -137,8 +137,11 @@ impl Making {
         let window_length = congestion.window_length_max();
         if setup.mtu > window_length {
             return Err(CommandError::generic(format!(
-                "image not created: mtuLength={} > initialWindowLength={window_length} source={source}",
-                setup.mtu
+                "image not created: mtuLength={mtu} > initialWindowLength={window_length} source={source}: give the \
+                 subscription rcv-wnd={mtu} or more, or the publication a smaller mtu, channel={} streamId={}",
+                subscription.channel,
+                subscription.stream_id,
+                mtu = setup.mtu,
             )));
         }
         let correlation_id = next_id();
