@@ -311,8 +311,8 @@ class DriverConfig(DriverValues):
     Default: ``0 0``."""
 
     receiver_wildcard_port_range: str | None = _setting(None, "text", "aeron.receiver.wildcard.port.range")
-    """As ``aeron.sender.wildcard.port.range``, for endpoints with port 0. The two ranges must not overlap.
-    Default: ``0 0``."""
+    """As ``aeron.sender.wildcard.port.range``, for endpoints with port 0. A port that is in both ranges is
+    free for one of them only. Default: ``0 0``."""
 
     connects_sockets: bool | None = _setting(None, "boolean", "aeron.driver.connect")
     """Whether the socket of a publication with one endpoint is connected to it. A connected socket takes

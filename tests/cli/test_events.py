@@ -18,7 +18,9 @@ from headrace import _core
 from headrace.cli.app import app
 from headrace.cli.lifecycle import run_to_exit
 from headrace.event_log import Event, read_events
+from headrace.tools.snapshot import DriverWatcher
 from headrace.tools.views.events import event_lines
+from headrace.tools.views.header import header_line
 from tests.helpers import TIMEOUT_S
 from tests.ports import free_endpoint
 
@@ -162,6 +164,10 @@ def test_a_driver_is_followed_and_read_after_its_death(tmp_path: Path) -> None:
     finally:
         driver.kill()
         driver.wait()
+    with DriverWatcher(directory) as watcher:
+        after = watcher.snapshot()
+    assert not after.is_alive
+    assert "the driver's process has ended" in header_line(after, "stat").plain
     left = read_events(directory)
     assert left[0].kind == "driver"
     assert {event.kind for event in left} >= {"driver", "image", "connection"}

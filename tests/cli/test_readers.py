@@ -492,3 +492,10 @@ def test_a_loss_entry_that_leaves_the_file_is_refused(tmp_path: Path) -> None:
 def test_a_missing_loss_report_is_named(tmp_path: Path) -> None:
     with pytest.raises(DriverFileMissingError, match=r"loss-report\.dat does not exist"):
         read_loss_report(tmp_path)
+
+
+def test_what_is_no_loss_report_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("abc")
+    with pytest.raises(FileFormatError, match=r"notes\.txt: length=3; a loss report has at least 40 bytes"):
+        read_loss_report(file)

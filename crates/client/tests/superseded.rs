@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use headrace_client::{Client, ClientConfig, Publication};
 use headrace_driver::{DriverConfig, MediaDriver, ThreadingMode};
-use live::{IPC, Live, STREAM, await_that, receive, send, start_with};
+use live::{IPC, Live, MS, STREAM, await_that, receive, send, start_with};
+
+const SECOND: i64 = 1_000 * MS;
 
 /// A publication, a subscription that reads it, and the files of two more logs.
 fn streams(client: &Client) -> (Vec<Publication>, headrace_client::Subscription) {
@@ -26,6 +28,17 @@ fn logs(live: &Live) -> Vec<PathBuf> {
     paths
 }
 
+/// As a driver that starts when the first one has been silent for long: the directory is made anew.
+fn take_over(first: &Live) -> MediaDriver {
+    MediaDriver::launch(DriverConfig {
+        directory: first.driver.directory().to_owned(),
+        dir_delete_on_start: true,
+        threading_mode: Some(ThreadingMode::Shared),
+        ..DriverConfig::default()
+    })
+    .unwrap()
+}
+
 #[test]
 fn it_deletes_nothing_of_the_other_one_and_says_why_it_ends() {
     for mode in [ThreadingMode::Shared, ThreadingMode::Dedicated] {
@@ -33,14 +46,7 @@ fn it_deletes_nothing_of_the_other_one_and_says_why_it_ends() {
         let first_client = first.client();
         let first_streams = streams(&first_client);
 
-        // As a driver that starts when the first one has been silent for long: the directory is made anew.
-        let second = MediaDriver::launch(DriverConfig {
-            directory: first.driver.directory().to_owned(),
-            dir_delete_on_start: true,
-            threading_mode: Some(ThreadingMode::Shared),
-            ..DriverConfig::default()
-        })
-        .unwrap();
+        let second = take_over(&first);
         let second_client = Client::connect(ClientConfig {
             directory: second.directory().to_owned(),
             ..first.config()
@@ -64,4 +70,25 @@ fn it_deletes_nothing_of_the_other_one_and_says_why_it_ends() {
         send(&publications[0], b"goes on");
         assert_eq!(receive(&subscription, 1), [b"goes on"]);
     }
+}
+
+#[test]
+fn it_makes_no_log_for_a_client_that_asks_before_it_has_noticed() {
+    // Noticed with the timers, long after this test; the other times may not be shorter.
+    let first = start_with(|config| {
+        config.timer_interval_ns = 600 * SECOND;
+        config.client_liveness_timeout_ns = 700 * SECOND;
+        config.publication_unblock_timeout_ns = 800 * SECOND;
+        config.untethered_window_limit_timeout_ns = 700 * SECOND;
+        config.untethered_resting_timeout_ns = 700 * SECOND;
+    });
+    let client = first.client();
+    let second = take_over(&first);
+    let refused = client.add_publication(IPC, STREAM).err().unwrap().to_string();
+    assert!(
+        refused.contains("another driver has taken the directory over"),
+        "{refused}"
+    );
+    assert!(logs(&first).is_empty());
+    assert!(!second.is_terminated());
 }

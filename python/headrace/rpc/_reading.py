@@ -165,14 +165,17 @@ class ThreadReader:
             if self._is_read:
                 return 0
             self._is_read = True
-        count = 0
         try:
-            while polled := self._answers.poll(self.calls.settle, _POLL_LIMIT):
-                count += polled
+            return self._settle_all()
         finally:
             with self._changed:
                 self._is_read = False
                 self._changed.notify_all()
+
+    def _settle_all(self) -> int:
+        count = 0
+        while polled := self._answers.poll(self.calls.settle, _POLL_LIMIT):
+            count += polled
         return count
 
     def _read(self, call: Call, deadline: Deadline) -> bool:
@@ -187,8 +190,7 @@ class ThreadReader:
                     return call.done()
                 continue
             self.calls.settle(message.payload, None)
-            while self._answers.poll(self.calls.settle, _POLL_LIMIT):
-                pass
+            self._settle_all()
             if self._waiting_count and not call.done():
                 with self._changed:
                     self._changed.notify_all()

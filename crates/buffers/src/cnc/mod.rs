@@ -75,11 +75,7 @@ impl CncLengths {
 
     /// Length of the file that holds the sections.
     pub fn file_length(&self, page_size: usize) -> usize {
-        let sections = self.sections();
-        align(
-            HEADER_LENGTH + sections.iter().map(|(_, length)| length).sum::<usize>(),
-            page_size,
-        )
+        align(self.total(), page_size)
     }
 
     /// Sections in the order of the file.

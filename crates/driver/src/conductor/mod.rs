@@ -175,16 +175,17 @@ impl Conductor {
         }
     }
 
-    /// Looks whether another driver has taken the directory over, before anything is timed out that its clients hold.
-    fn check_ownership(&mut self) {
-        if self.ownership.is_lost() {
-            self.is_superseded = true;
+    /// Whether another driver has taken the directory over. To be asked before anything times out that its clients hold.
+    fn loses_directory(&mut self) -> bool {
+        self.is_superseded = self.ownership.is_lost();
+        if self.is_superseded {
             self.supervisor.on_superseded(&format!(
-                "another driver has taken over aeron.dir={}, because this one was silent for longer than aeron.driver.timeout: its \
-                 process did not run. It does nothing any more",
+                "another driver has taken over aeron.dir={}: it was started to delete the directory, or this one did not run for \
+                 longer than aeron.driver.timeout. This one does nothing any more: close it",
                 self.rooms.cx.config.directory.display()
             ));
         }
+        self.is_superseded
     }
 
     fn set_time(&mut self, now_ns: i64) {
@@ -254,14 +255,12 @@ impl Agent for Conductor {
 
     fn do_work(&mut self, now_ns: i64) -> usize {
         self.set_time(now_ns);
-        if now_ns >= self.next_tick_ns && !self.is_superseded {
-            self.check_ownership();
-        }
-        if self.is_superseded {
+        let is_tick_due = now_ns >= self.next_tick_ns;
+        if self.is_superseded || (is_tick_due && self.loses_directory()) {
             return 0;
         }
         let mut work_count = self.rooms.cx.flush();
-        if now_ns >= self.next_tick_ns {
+        if is_tick_due {
             self.next_tick_ns = now_ns.saturating_add(self.rooms.cx.config.timer_interval_ns);
             self.on_tick();
             work_count += 1;

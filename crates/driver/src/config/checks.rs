@@ -93,8 +93,9 @@ impl DriverConfig {
             return Ok(());
         }
         let error_log = number!(self.error_buffer_length);
-        let rule =
-            format!("must be a multiple of 8, and at most {most}, so that cnc.dat is shorter than 2 GiB");
+        let rule = format!(
+            "must be a multiple of 8, and at most {most}: cnc.dat, {others} bytes without it, must be shorter than 2 GiB"
+        );
         Err(ConfigError::new(error_log.property, error_log.value, rule))
     }
 

@@ -201,7 +201,7 @@ headrace_protocol::settings! {
     /// Ports for local addresses with port 0: first and last; 0 0 lets the kernel choose. If another program holds the next port of the range, the
     /// channel is refused, and the next attempt takes the port after it.
     "aeron.sender.wildcard.port.range" => sender_wildcard_port_range: PortRange = PortRange::default(), Ports;
-    /// As `aeron.sender.wildcard.port.range`, for endpoints with port 0. The two ranges must not overlap.
+    /// As `aeron.sender.wildcard.port.range`, for endpoints with port 0. A port that is in both ranges is free for one of them only.
     "aeron.receiver.wildcard.port.range" =>
         receiver_wildcard_port_range: PortRange = PortRange::default(), Ports;
     /// Whether the socket of a publication with one endpoint is connected to it. A connected socket takes status messages

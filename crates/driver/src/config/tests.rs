@@ -50,7 +50,10 @@ fn the_error_log_takes_what_the_other_parts_of_the_cnc_file_leave() {
     let mut config = DriverConfig::default();
     for (length, rule) in [
         ("4194305", "must be a multiple of 8, and at most 2103442424"),
-        ("2147483640", "so that cnc.dat is shorter than 2 GiB"),
+        (
+            "2147483640",
+            "at most 2103442424: cnc.dat, 44041216 bytes without it, must be shorter than 2 GiB",
+        ),
     ] {
         config.set("aeron.error.buffer.length", length).unwrap();
         let error = config.validate().unwrap_err().to_string();

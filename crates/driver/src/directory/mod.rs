@@ -143,16 +143,9 @@ pub(crate) fn prepare(config: &DriverConfig, clock: &dyn Clock) -> Result<(), Di
     Ok(())
 }
 
-/// Deletes the directory at the end of the driver that made `cnc`. One that another driver has taken over meanwhile, because
-/// this one did not run for a while, is left alone.
-pub(crate) fn delete_own(directory: &Path, cnc: &CncFile) -> Result<(), DirectoryError> {
-    let path = directory.join(cnc::FILE_NAME);
-    let is_own = match CncFile::map(&path, Access::ReadOnly) {
-        Ok(found) => found.driver_identity() == cnc.driver_identity(),
-        Err(CncError::Io(error)) => error.kind() == io::ErrorKind::NotFound,
-        Err(_) => false,
-    };
-    if !is_own {
+/// Deletes the directory at the end of the driver that made it. One that another driver has taken over meanwhile is left alone.
+pub(crate) fn delete_own(directory: &Path, ownership: &Ownership) -> Result<(), DirectoryError> {
+    if ownership.is_lost() {
         eprintln!(
             "WARNING: aeron.dir={} is kept: another driver has taken it over",
             directory.display()

@@ -321,8 +321,9 @@ fn a_directory_that_cannot_be_made_is_named() {
 
 #[test]
 fn a_directory_that_another_driver_took_over_is_not_deleted() {
-    let (fixture, first) = Fixture::with_driver(0);
+    let (fixture, _first) = Fixture::with_driver(0);
     let directory = &fixture.config.directory;
+    let firsts = Ownership::of(directory).unwrap();
     fixture.prepare().unwrap();
     let identity = CncIdentity {
         client_liveness_timeout_ns: 1,
@@ -331,15 +332,16 @@ fn a_directory_that_another_driver_took_over_is_not_deleted() {
         page_size: 4096,
     };
     let second = CncFile::create(directory, &CncLengths::default(), &identity).unwrap();
-    delete_own(directory, &first).unwrap();
+    let seconds = Ownership::of(directory).unwrap();
+    delete_own(directory, &firsts).unwrap();
     assert!(
         directory.join(cnc::FILE_NAME).exists(),
         "not ready yet, and another's"
     );
     second.signal_ready().unwrap();
-    delete_own(directory, &first).unwrap();
+    delete_own(directory, &firsts).unwrap();
     assert!(directory.join(cnc::FILE_NAME).exists());
-    delete_own(directory, &second).unwrap();
+    delete_own(directory, &seconds).unwrap();
     assert!(!directory.exists());
-    delete_own(directory, &second).unwrap();
+    delete_own(directory, &seconds).unwrap();
 }

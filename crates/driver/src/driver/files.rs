@@ -19,12 +19,12 @@ use crate::config::{DriverConfig, property};
 use crate::directory::Ownership;
 use crate::errors::ErrorRecorder;
 
-/// The CnC file, and before it the lock that shows that the driver lives: so a start knows of a file that is not ready
+/// The CnC file with the proof whose it is, and before it the lock that shows that the driver lives: so a start knows of a file that is not ready
 /// whether its driver was killed.
 pub(super) fn create_cnc(
     config: &DriverConfig,
     clock: &dyn Clock,
-) -> Result<(CncFile, io::Result<Liveness>), DriverError> {
+) -> Result<(CncFile, Arc<Ownership>, io::Result<Liveness>), DriverError> {
     let liveness = Liveness::create(&config.directory);
     let lengths = CncLengths {
         to_driver: config.conductor_buffer_length,
@@ -47,17 +47,11 @@ pub(super) fn create_cnc(
         ),
         error => error.into(),
     })?;
-    Ok((cnc, liveness))
-}
-
-/// To be taken when the CnC file is there.
-pub(super) fn ownership(config: &DriverConfig) -> Result<Arc<Ownership>, DriverError> {
-    Ownership::of(&config.directory)
-        .map(Arc::new)
-        .map_err(|source| DriverError::Io {
-            action: "look at the CnC file",
-            source,
-        })
+    let ownership = Ownership::of(&config.directory).map_err(|source| DriverError::Io {
+        action: "look at the CnC file",
+        source,
+    })?;
+    Ok((cnc, Arc::new(ownership), liveness))
 }
 
 pub(super) fn create_loss_report(config: &DriverConfig) -> Result<LossReport, DriverError> {

@@ -28,7 +28,7 @@ pub use version::{AERON_VERSION, VERSION};
 use crate::affinity::Affinity;
 use crate::conductor::SystemCounters;
 use crate::config::DriverConfig;
-use crate::directory;
+use crate::directory::{self, Ownership};
 use crate::environment::Environment;
 use crate::errors::ErrorRecorder;
 use crate::event_printer::{EventPrinter, Sink};
@@ -45,6 +45,7 @@ struct Running {
     runners: Vec<AgentRunner>,
     invoker: Option<Invoker>,
     cnc: CncFile,
+    ownership: Arc<Ownership>,
     /// Shows that the driver lives; let go of when all else has stopped.
     _liveness: Option<Arc<Liveness>>,
 }
@@ -196,7 +197,7 @@ impl MediaDriver {
             source,
         })?;
         if self.config.dir_delete_on_shutdown {
-            directory::delete_own(&self.config.directory, &running.cnc)?;
+            directory::delete_own(&self.config.directory, &running.ownership)?;
         }
         Ok(())
     }
@@ -241,7 +242,7 @@ fn start(
         machine: _,
     } = environment;
     let system_buffers = probe::socket_buffers(config, network.as_ref())?;
-    let (cnc, liveness) = files::create_cnc(config, clock.as_ref())?;
+    let (cnc, ownership, liveness) = files::create_cnc(config, clock.as_ref())?;
     let mut counters = files::create_counters(config, &cnc);
     let system = SystemCounters::new(&counters);
     let errors = ErrorRecorder::new(
@@ -271,7 +272,7 @@ fn start(
         disk: &disk,
         system_buffers: system_buffers.buffers,
         liveness: liveness.clone(),
-        ownership: files::ownership(config)?,
+        ownership: Arc::clone(&ownership),
     };
     let agents = Agents {
         sender: wiring.sender(),
@@ -286,6 +287,7 @@ fn start(
         source,
     })?;
     let running = Running {
+        ownership,
         runners,
         invoker,
         cnc,

@@ -19,7 +19,7 @@ states! {
     pub(crate) enum DriverState, "driver" {
         /// Its agents run.
         Running => [Failed, Closed];
-        /// An agent stopped by itself; the others go on until the driver is closed.
+        /// An agent stopped by itself, or another driver has the directory; the other agents go on until the driver is closed.
         Failed => [Closed];
         /// It was stopped in order.
         Closed => [];

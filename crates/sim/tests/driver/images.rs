@@ -433,6 +433,10 @@ fn a_setup_that_cannot_be_is_recorded() {
             Setup { mtu: 65_504, ..SETUP },
             "mtuLength=65504 > initialWindowLength=32768",
         ),
+        (
+            Setup { mtu: 65_504, ..SETUP },
+            ": give the subscription rcv-wnd=65504 or more, or the publication a smaller mtu, channel=aeron:udp",
+        ),
         (Setup { mtu: 40_000, ..SETUP }, "mtu"),
     ] {
         let mut driver = Driver::new();
