@@ -1,5 +1,8 @@
 //! The few memory operations that every shared structure is written with.
 
+/// Bytes that a processor fetches at once.
+const CACHE_LINE_LENGTH: usize = 64;
+
 /// Naturally aligned words and runs of bytes, with the memory order in the name.
 ///
 /// `get`/`put` without a suffix are relaxed: they never tear but order nothing. A `put_*_release` pairs with
@@ -81,6 +84,22 @@ pub trait Memory {
 
     /// As [`Self::prefetch`], for a line that this thread writes to.
     fn prefetch_to_write(&self, _offset: usize) {}
+
+    /// Asks for each line of a range to be there soon.
+    #[inline(always)]
+    fn prefetch_range(&self, offset: usize, length: usize) {
+        for line in (0..length).step_by(CACHE_LINE_LENGTH) {
+            self.prefetch(offset + line);
+        }
+    }
+
+    /// As [`Self::prefetch_range`], for lines that this thread writes to.
+    #[inline(always)]
+    fn prefetch_range_to_write(&self, offset: usize, length: usize) {
+        for line in (0..length).step_by(CACHE_LINE_LENGTH) {
+            self.prefetch_to_write(offset + line);
+        }
+    }
 
     /// Orders earlier stores before later stores.
     fn release_fence(&self);

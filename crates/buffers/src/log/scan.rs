@@ -7,6 +7,10 @@ use crate::Memory;
 
 use super::frame::{self, FRAME_ALIGNMENT, HEADER_LENGTH};
 
+/// How far ahead of the frame that is looked at its lines are asked for. The publisher's processor has just written them,
+/// and both the walk and the kernel's copy would wait for each in turn. Further ahead are lines that it still writes.
+const PREFETCH_DISTANCE: usize = 512;
+
 /// One datagram's worth of frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
@@ -58,6 +62,7 @@ pub fn scan_available<M: Memory>(term: &M, offset: usize, limit: usize) -> Scan 
             scan.blocked = scan.available == 0;
             break;
         }
+        term.prefetch_range(at + PREFETCH_DISTANCE, size);
         scan.available += size;
         at += found.span;
         if found.span > size {
