@@ -224,6 +224,44 @@ fn values_out_of_range_are_refused_with_the_words_peers_know() {
 }
 
 #[test]
+fn what_is_no_number_is_refused_with_the_rule() {
+    for (param, rule) in [
+        (
+            "session-id=x",
+            "must be a whole number from -2147483648 to 2147483647",
+        ),
+        (
+            "session-id=2147483648",
+            "must be a whole number from -2147483648 to 2147483647",
+        ),
+        (
+            "session-id=tag:x",
+            "must be a whole number, or tag: and the entity tag of a publication",
+        ),
+        ("stream-id=x", "must be a whole number from -2147483648 to"),
+        (
+            "max-resend=x",
+            "must be a whole number from -9223372036854775808 to",
+        ),
+        (
+            "init-term-id=x|term-id=2|term-offset=0",
+            "must be a whole number from -2147483648 to",
+        ),
+        (
+            "channel-snd-ts-offset=x",
+            "must be reserved, or a number of bytes from the start of the payload",
+        ),
+        (
+            "init-term-id=1|term-id=1|term-offset=5",
+            "not a multiple of FRAME_ALIGNMENT=32",
+        ),
+    ] {
+        let error = publication(param).expect_err(param);
+        assert!(error.message.contains(rule), "{param}: {error}");
+    }
+}
+
+#[test]
 fn what_is_not_built_is_refused_by_name() {
     let param = "ats=true";
     let check = |param: &str, error: ChannelError| {

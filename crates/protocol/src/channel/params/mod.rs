@@ -38,7 +38,7 @@ impl Tags {
                 "could not parse channel tag string: tags={value}, channel={uri}"
             ))
         })?;
-        let entity = optional_tag(entity).map_err(|()| unparsable(uri, keys::TAGS, value))?;
+        let entity = optional_tag(entity).map_err(|()| unparsable(uri, keys::TAGS, value, i64::RULE))?;
         if entity == Some(NO_TAG) {
             return Err(ChannelError::invalid(format!(
                 "entityTag={NO_TAG} is reserved: tags={value}, channel={uri}"
@@ -115,7 +115,7 @@ fn check_term_offset(term_offset: i64, term_length: usize, uri: &ChannelUri) -> 
     } else if term_offset > term_length as i64 {
         format!("> term-length={term_length}")
     } else if term_offset % FRAME_ALIGNMENT as i64 != 0 {
-        "not a multiple of FRAME_ALIGNMENT".to_owned()
+        format!("not a multiple of FRAME_ALIGNMENT={FRAME_ALIGNMENT}")
     } else {
         return Ok(());
     };
@@ -128,12 +128,30 @@ fn shown<T: Display>(value: Option<T>) -> String {
     value.map_or_else(|| "none".to_owned(), |value| value.to_string())
 }
 
-pub(crate) fn unparsable(uri: &ChannelUri, key: &str, value: &str) -> ChannelError {
-    ChannelError::generic(format!("could not parse {key}={value} in URI: {uri}"))
+/// A whole number as channels write it.
+pub(crate) trait WholeNumber: FromStr {
+    /// What a text must be.
+    const RULE: &'static str;
 }
 
-pub(crate) fn number<T: FromStr>(uri: &ChannelUri, key: &str) -> Result<Option<T>, ChannelError> {
-    parsed(uri, key, |value| value.parse().ok())
+impl WholeNumber for i32 {
+    const RULE: &'static str = "a whole number from -2147483648 to 2147483647";
+}
+
+impl WholeNumber for i64 {
+    const RULE: &'static str = "a whole number from -9223372036854775808 to 9223372036854775807";
+}
+
+pub(crate) fn unparsable(uri: &ChannelUri, key: &str, value: &str, rule: &str) -> ChannelError {
+    ChannelError::generic(format!(
+        "could not parse {key}={value} in URI: {uri}: must be {rule}"
+    ))
+}
+
+pub(crate) fn number<T: WholeNumber>(uri: &ChannelUri, key: &str) -> Result<Option<T>, ChannelError> {
+    uri.get(key)
+        .map(|value| value.parse().map_err(|_| unparsable(uri, key, value, T::RULE)))
+        .transpose()
 }
 
 pub(crate) fn boolean(uri: &ChannelUri, key: &str) -> Result<Option<bool>, ChannelError> {
@@ -141,9 +159,7 @@ pub(crate) fn boolean(uri: &ChannelUri, key: &str) -> Result<Option<bool>, Chann
         None => Ok(None),
         Some("true") => Ok(Some(true)),
         Some("false") => Ok(Some(false)),
-        Some(value) => Err(ChannelError::generic(format!(
-            "could not parse {key}={value} in URI: {uri}: must be true or false"
-        ))),
+        Some(value) => Err(unparsable(uri, key, value, "true or false")),
     }
 }
 
@@ -177,15 +193,5 @@ fn duration_ns(uri: &ChannelUri, key: &str) -> Result<Option<i64>, ChannelError>
                 ChannelError::generic(format!("could not parse {key}={value} in URI: {uri}: {error}"))
             })
         })
-        .transpose()
-}
-
-fn parsed<T>(
-    uri: &ChannelUri,
-    key: &str,
-    parse: impl FnOnce(&str) -> Option<T>,
-) -> Result<Option<T>, ChannelError> {
-    uri.get(key)
-        .map(|value| parse(value).ok_or_else(|| unparsable(uri, key, value)))
         .transpose()
 }

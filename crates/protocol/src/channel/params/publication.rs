@@ -198,6 +198,8 @@ impl PublicationParams {
     }
 }
 
+const SESSION_TAG_RULE: &str = "a whole number, or tag: and the entity tag of a publication";
+
 fn session_id(uri: &ChannelUri) -> Result<Option<SessionIdParam>, ChannelError> {
     match uri
         .get(keys::SESSION_ID)
@@ -205,7 +207,12 @@ fn session_id(uri: &ChannelUri) -> Result<Option<SessionIdParam>, ChannelError> 
     {
         Some(tag) => match tag.parse() {
             Ok(tag) => Ok(Some(SessionIdParam::Tag(tag))),
-            Err(_) => Err(super::unparsable(uri, keys::SESSION_ID, &format!("tag:{tag}"))),
+            Err(_) => Err(super::unparsable(
+                uri,
+                keys::SESSION_ID,
+                &format!("tag:{tag}"),
+                SESSION_TAG_RULE,
+            )),
         },
         None => Ok(number(uri, keys::SESSION_ID)?.map(SessionIdParam::Number)),
     }

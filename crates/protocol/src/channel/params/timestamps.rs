@@ -9,6 +9,7 @@ use crate::frame::{DATA_HEADER_LENGTH, TIMESTAMP_LENGTH};
 /// The header's reserved value, counted from the start of the payload.
 const RESERVED_VALUE: i32 = -8;
 const RESERVED_VALUE_NAME: &str = "reserved";
+const TIMESTAMP_OFFSET_RULE: &str = "reserved, or a number of bytes from the start of the payload";
 
 /// Place of a time in a message: eight bytes of its payload, or the reserved value of its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +21,9 @@ impl TimestampOffset {
         let offset = match uri.get(key) {
             None => return Ok(None),
             Some(RESERVED_VALUE_NAME) => RESERVED_VALUE,
-            Some(value) => value.parse().map_err(|_| unparsable(uri, key, value))?,
+            Some(value) => value
+                .parse()
+                .map_err(|_| unparsable(uri, key, value, TIMESTAMP_OFFSET_RULE))?,
         };
         Ok(Some(Self(offset)).filter(|_| offset >= 0 || offset == RESERVED_VALUE))
     }
