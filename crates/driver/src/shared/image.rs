@@ -1,7 +1,7 @@
 //! An image of a remote publication as its two halves see it.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
 
 use headrace_buffers::counters::Counter;
 use headrace_buffers::log::LogBuffers;
@@ -88,6 +88,7 @@ pub(crate) struct ImageShared {
     pub rebuild_position: Counter,
     /// NAKs sent for this image. Writer: receiver.
     pub naks_sent: Counter,
+    in_order_position: AtomicI64,
     state: AtomicU8,
     source_text: String,
     events: EventRecorder,
@@ -158,6 +159,7 @@ impl ImageShared {
             high_water_mark: counters.high_water_mark,
             rebuild_position: counters.rebuild_position,
             naks_sent: counters.naks_sent,
+            in_order_position: AtomicI64::new(identity.join_position),
             state: AtomicU8::new(ImageState::Init as u8),
             source_text: identity.source.to_string(),
             events: events.clone(),
@@ -215,6 +217,16 @@ impl ImageShared {
             }
         }
         false
+    }
+
+    /// Up to here datagrams came one after the other: no gap need be looked for before it.
+    pub(crate) fn in_order_position(&self) -> i64 {
+        self.in_order_position.load(Ordering::Acquire)
+    }
+
+    /// Writer: receiver, after the frames are written.
+    pub(crate) fn set_in_order_position(&self, position: i64) {
+        self.in_order_position.store(position, Ordering::Release);
     }
 
     /// Writer: conductor.

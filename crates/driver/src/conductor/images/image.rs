@@ -239,7 +239,8 @@ impl Image {
         };
         // Readers are other processes: what they claim to have read is held to what could have been.
         let (min, max) = (min.min(high_water_mark), max.min(high_water_mark));
-        let start = before.max(max).max(shared.join_position);
+        let in_order = shared.in_order_position().min(high_water_mark);
+        let start = before.max(max).max(shared.join_position).max(in_order);
         let (rebuilt, gap) = self.scan(start, high_water_mark);
         let after = before.max(rebuilt);
         if after != before {
