@@ -157,7 +157,7 @@ impl Outgoing<'_> {
         let geometry = shared.log.geometry();
         let sender_position = shared.sender_position.get();
         let position = geometry.position(range.term_id, range.term_offset as usize);
-        if position < shared.lowest_receiver_position().max(0) || position >= sender_position {
+        if position < shared.lowest_repairable_position().max(0) || position >= sender_position {
             return;
         }
         let term = shared.log.term(geometry.partition(position));

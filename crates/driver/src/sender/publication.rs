@@ -409,6 +409,7 @@ impl SenderPublication {
         } else {
             self.receivers.on_status_message(message.receiver_id, now_ns);
             self.receivers.note_address(message.receiver_id, source);
+            self.note_consumption(self.position_of(message));
         }
         let reason = if message.is_end_of_stream() {
             LEFT
@@ -433,6 +434,13 @@ impl SenderPublication {
         }
         self.publish_receiver_count();
         self.update_connected(reason);
+    }
+
+    /// What a single receiver has read need not be kept for it. Of several, one that joins late may lack it.
+    fn note_consumption(&self, position: i64) {
+        if !self.shared.has_group_semantics && self.receivers.count() == 1 {
+            self.shared.advance_consumption_position(position);
+        }
     }
 
     /// Whether to answer NAKs from an address. A repair goes to each receiver and may be thousands of times as long as

@@ -105,6 +105,7 @@ pub(crate) struct PublicationShared {
     events: EventRecorder,
     has_spies: AtomicBool,
     spy_position: AtomicI64,
+    consumption_position: AtomicI64,
     is_end_of_stream: AtomicBool,
     end_of_stream_confirmed: AtomicBool,
     // Taken by the sender when another receiver becomes the limit, and by the conductor on its timer.
@@ -169,6 +170,7 @@ impl PublicationShared {
             spies_simulate_connection: identity.spies_simulate_connection,
             has_spies: AtomicBool::new(false),
             spy_position: AtomicI64::new(counters.sender_position.get()),
+            consumption_position: AtomicI64::new(counters.sender_position.get()),
             sender_position: counters.sender_position,
             sender_limit: counters.sender_limit,
             back_pressure_events: counters.back_pressure_events,
@@ -279,5 +281,24 @@ impl PublicationShared {
     /// end of a term takes the sender beyond the window; and the log still has all bytes from there on.
     pub(crate) fn lowest_receiver_position(&self) -> i64 {
         self.sender_position.get() - self.log.term_length() as i64
+    }
+
+    /// The only receiver has read up to here and asks for no byte before it again. Where there are several receivers, and
+    /// while there is none, it stays where it is.
+    pub(crate) fn consumption_position(&self) -> i64 {
+        self.consumption_position.load(Ordering::Acquire)
+    }
+
+    /// Writer: sender, whose reads of what lies before the position come before.
+    pub(crate) fn advance_consumption_position(&self, position: i64) {
+        let sent = self.sender_position.get();
+        self.consumption_position
+            .fetch_max(position.min(sent), Ordering::Release);
+    }
+
+    /// What lies before it is sent to no receiver again: the log may no longer have it. Moves in the sender's thread only.
+    pub(crate) fn lowest_repairable_position(&self) -> i64 {
+        let consumed = self.consumption_position.load(Ordering::Relaxed);
+        self.lowest_receiver_position().max(consumed)
     }
 }

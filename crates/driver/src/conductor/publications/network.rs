@@ -122,9 +122,17 @@ impl NetworkPublication {
         position.max(self.start_position)
     }
 
+    /// Receivers may ask for bytes again, and spies that no longer count may still read: a term is kept for them. What
+    /// the only receiver has read is zeroed at once, while its lines are in the caches.
     fn clean_behind(&mut self, consumed: i64) {
-        let term_length = self.stream.spec.log.term_length() as i64;
-        self.stream.clean_to(consumed - term_length);
+        let kept = consumed - self.stream.spec.log.term_length() as i64;
+        let is_spied_on = !self.stream.links.is_empty();
+        let target = if is_spied_on {
+            kept
+        } else {
+            kept.max(consumed.min(self.spec.shared.consumption_position()))
+        };
+        self.stream.clean_to(target);
     }
 
     /// False when a publisher within `limit` could reach a term that is not zeroed to its end.
