@@ -18,7 +18,7 @@ const MESSAGE: [u8; 4000] = [7; 4000];
 const AFTER: i32 = 4096;
 
 /// A publication to a group, of which no receiver has spoken.
-fn group(parameters: &str) -> Sending {
+pub(crate) fn group(parameters: &str) -> Sending {
     let mut sending = Sending::to(DATA, parameters);
     sending.socket = ANSWERS.parse().unwrap();
     sending

@@ -7,6 +7,7 @@ mod common;
 mod groups;
 mod hostile;
 mod receiving;
+mod retained;
 mod round_trips;
 mod sending;
 

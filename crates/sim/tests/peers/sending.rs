@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use headrace_buffers::counters::{system_counter, type_ids};
+use headrace_buffers::log::LogBuffers;
 use headrace_client::{Client, ExclusivePublication};
 use headrace_protocol::frame::{
     DataHeader, ErrorFrame, FrameKind, Nak, RttMeasurement, Setup, StatusMessage, classify, data, rtt,
@@ -23,7 +24,7 @@ const FIRST_TERM: i32 = i32::MAX;
 pub(crate) struct Sending {
     pub(crate) world: World,
     node: Node,
-    client: Arc<Client>,
+    pub(crate) client: Arc<Client>,
     pub(crate) publication: ExclusivePublication,
     pub(crate) peer: Peer,
     /// Where it hears answers.
@@ -73,8 +74,13 @@ impl Sending {
     }
 
     /// A publication with so many messages of 1024 bytes on the wire.
-    fn connected(count: usize) -> Self {
-        let mut sending = Self::unanswered();
+    pub(crate) fn connected(count: usize) -> Self {
+        Self::unanswered().and_sent(count)
+    }
+
+    /// The same with so many messages on the wire.
+    pub(crate) fn and_sent(self, count: usize) -> Self {
+        let mut sending = self;
         sending.answer(&status(0, 0));
         sending.world.run_for(2 * MILLISECOND);
         for _ in 0..count {
@@ -105,6 +111,12 @@ impl Sending {
 
     pub(crate) fn counter(&self, type_id: i32) -> i64 {
         common::counter(&self.node, type_id)
+    }
+
+    /// What publishers write to.
+    pub(crate) fn log(&self) -> LogBuffers {
+        let name = format!("publications/{}.logbuffer", self.publication.registration_id());
+        LogBuffers::map(&self.node.directory().join(name)).unwrap()
     }
 
     /// True while the driver has the publication of the test.

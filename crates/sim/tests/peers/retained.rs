@@ -1,0 +1,123 @@
+//! How long a publication keeps what it has sent.
+
+use headrace_buffers::Memory;
+use headrace_protocol::frame::{FrameKind, StatusMessage};
+
+use crate::common::{MILLISECOND, Reader, SECOND, STREAM};
+use crate::groups::group;
+use crate::sending::{Sending, nak, status};
+
+const MESSAGE: i32 = 1024;
+
+impl Sending {
+    /// A receiver says how far it is; then another message brings publishers room, and the log its cleaning.
+    fn hear_and_go_on(&mut self, message: &StatusMessage) {
+        self.answer(message);
+        self.world.run_for(2 * MILLISECOND);
+        assert!(self.offers(&[5; 992]));
+        self.world.run_for(2 * MILLISECOND);
+        self.peer.take();
+    }
+
+    /// Which of the first messages the log still has.
+    fn kept(&self, count: i32) -> Vec<bool> {
+        let log = self.log();
+        let has_bytes = |message: i32| {
+            let mut bytes = [0; MESSAGE as usize];
+            log.term(0).get_bytes((message * MESSAGE) as usize, &mut bytes);
+            bytes.iter().any(|byte| *byte != 0)
+        };
+        (0..count).map(has_bytes).collect()
+    }
+
+    /// Which of the first messages come again when they are asked for, one by one.
+    fn repaired(&self, count: i32) -> Vec<bool> {
+        let is_repaired = |message: i32| {
+            self.send(&nak(message * MESSAGE, MESSAGE));
+            self.world.run_for(20 * MILLISECOND);
+            !self.peer.take_frames(FrameKind::Data).is_empty()
+        };
+        (0..count).map(is_repaired).collect()
+    }
+}
+
+/// Of the first four messages.
+const ALL: [bool; 4] = [true; 4];
+const LAST_TWO: [bool; 4] = [false, false, true, true];
+
+#[test]
+fn what_the_only_receiver_has_read_is_neither_kept_nor_sent_again() {
+    let mut sending = Sending::connected(4);
+    assert_eq!(
+        (sending.kept(4), sending.repaired(4)),
+        (ALL.to_vec(), ALL.to_vec())
+    );
+    sending.hear_and_go_on(&status(0, 2 * MESSAGE));
+    assert_eq!(
+        (sending.kept(4), sending.repaired(4)),
+        (LAST_TWO.to_vec(), LAST_TWO.to_vec())
+    );
+    // Status messages overtake each other.
+    sending.hear_and_go_on(&status(0, MESSAGE));
+    assert_eq!(sending.repaired(4), LAST_TWO);
+}
+
+/// A receiver that joins, or comes back, may be further back than the one that was there.
+#[test]
+fn of_several_receivers_none_decides_what_is_kept() {
+    let mut sending = Sending::connected(4);
+    let other = StatusMessage {
+        receiver_id: 2,
+        ..status(0, MESSAGE)
+    };
+    sending.hear_and_go_on(&other);
+    sending.hear_and_go_on(&status(0, 3 * MESSAGE));
+    assert_eq!(
+        (sending.kept(4), sending.repaired(4)),
+        (ALL.to_vec(), ALL.to_vec())
+    );
+}
+
+/// What was not sent is not read, whatever a receiver says.
+#[test]
+fn a_receiver_that_claims_more_than_was_sent_ends_no_repair_of_what_follows() {
+    let mut sending = Sending::connected(2);
+    sending.hear_and_go_on(&status(0, 8 * MESSAGE));
+    sending.hear_and_go_on(&status(0, 2 * MESSAGE));
+    let expected = [false, false, true, true];
+    assert_eq!(
+        (sending.kept(4), sending.repaired(4)),
+        (expected.to_vec(), expected.to_vec())
+    );
+}
+
+#[test]
+fn receivers_of_a_group_leave_a_term_to_those_that_join() {
+    let mut sending = group("").and_sent(4);
+    sending.hear_and_go_on(&status(0, 2 * MESSAGE));
+    assert_eq!(
+        (sending.kept(4), sending.repaired(4)),
+        (ALL.to_vec(), ALL.to_vec())
+    );
+}
+
+/// A spy reads the log itself, and may rest where it does not count.
+#[test]
+fn where_a_spy_reads_a_term_is_kept() {
+    let sending = Sending::connected(0);
+    let spy = Reader::subscribe(
+        &sending.client,
+        "aeron-spy:aeron:udp?endpoint=10.9.9.9:40123|tether=false",
+        STREAM,
+    );
+    sending
+        .world
+        .run_until(SECOND, "a spy", || spy.subscription.is_connected());
+    let mut sending = sending.and_sent(4);
+    let mut spy = spy;
+    assert_eq!(spy.poll().len(), 4);
+    sending.hear_and_go_on(&status(0, 2 * MESSAGE));
+    spy.poll();
+    sending.hear_and_go_on(&status(0, 2 * MESSAGE));
+    assert_eq!(sending.kept(4), ALL);
+}
