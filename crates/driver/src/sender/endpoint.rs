@@ -473,7 +473,7 @@ impl Control<'_> {
     fn announce_streams(&mut self, source: SocketAddr, cycle: &mut Cycle<'_>) {
         let way = Way::of(self.spec, self.destinations);
         for index in self.announcements.take(self.publications.len(), cycle.now_ns) {
-            self.publications[index].announce(source, &mut cycle.outgoing(way));
+            self.publications[index].announce(source, cycle.now_ns, &mut cycle.outgoing(way));
         }
     }
 

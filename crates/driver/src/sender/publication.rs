@@ -20,6 +20,8 @@ use crate::shared::{ConnectionState, PublicationShared};
 
 /// How often an unanswered SETUP is repeated.
 pub(super) const SETUP_INTERVAL_NS: i64 = 100_000_000;
+/// For so long a SETUP may be on its way, and make a receiver begin where the sender was then.
+const SETUP_LIFETIME_NS: i64 = 1_000_000_000;
 /// Silence after which a heartbeat says where the sender is.
 pub(super) const HEARTBEAT_INTERVAL_NS: i64 = 100_000_000;
 
@@ -59,6 +61,8 @@ pub(super) struct SenderPublication {
     // Running into the limit is counted once between two successful sends.
     counts_next_limit: bool,
     last_setup_ns: i64,
+    /// The last that left, asked for or not.
+    last_told_ns: i64,
     last_data_or_heartbeat_ns: i64,
 }
 
@@ -91,6 +95,7 @@ impl SenderPublication {
             last_response_setup: None,
             counts_next_limit: false,
             last_setup_ns: now_ns - SETUP_INTERVAL_NS - 1, // the first goes out at once
+            last_told_ns: now_ns,
             last_data_or_heartbeat_ns: now_ns,
         }
     }
@@ -145,14 +150,15 @@ impl SenderPublication {
         if self.is_setup_elicited {
             self.flow_control.on_setup(now_ns, self.shared.sender_limit.get());
         }
-        out.send_frame(&self.setup(out.way.ttl));
+        out.send_frame(&self.setup(out.way.ttl, now_ns));
         if self.receivers.is_live() || self.is_answers() {
             self.is_setup_elicited = false;
         }
     }
 
     /// What the stream looks like.
-    fn setup(&self, ttl: u8) -> [u8; Setup::LENGTH] {
+    fn setup(&mut self, ttl: u8, now_ns: i64) -> [u8; Setup::LENGTH] {
+        self.last_told_ns = now_ns;
         let shared = &self.shared;
         let geometry = shared.log.geometry();
         let position = shared.sender_position.get();
@@ -332,20 +338,20 @@ impl SenderPublication {
         }
         self.flow_control.on_trigger_setup(message);
         self.flow_control.on_setup(now_ns, self.shared.sender_limit.get());
-        out.answer(&self.setup(out.way.ttl), source);
+        out.answer(&self.setup(out.way.ttl, now_ns), source);
     }
 
     /// Someone that is not sent to asks which streams there are. A receiver that wants this one, and has only heard its
     /// heartbeat, asks what it looks like: until then no stream waits for it. A stream without receivers waits for
     /// none, and is told of at once.
-    pub(super) fn announce(&self, source: SocketAddr, out: &mut Outgoing<'_>) {
+    pub(super) fn announce(&mut self, source: SocketAddr, now_ns: i64, out: &mut Outgoing<'_>) {
         if self.shared.is_end_of_stream() {
             return;
         }
         if self.receivers.is_live() {
             out.answer(&self.heartbeat(data::FLAGS_UNFRAGMENTED), source);
         } else {
-            out.answer(&self.setup(out.way.ttl), source);
+            out.answer(&self.setup(out.way.ttl, now_ns), source);
         }
     }
 
@@ -409,7 +415,7 @@ impl SenderPublication {
         } else {
             self.receivers.on_status_message(message.receiver_id, now_ns);
             self.receivers.note_address(message.receiver_id, source);
-            self.note_consumption(self.position_of(message));
+            self.note_consumption(self.position_of(message), now_ns);
         }
         let reason = if message.is_end_of_stream() {
             LEFT
@@ -436,9 +442,11 @@ impl SenderPublication {
         self.update_connected(reason);
     }
 
-    /// What a single receiver has read need not be kept for it. Of several, one that joins late may lack it.
-    fn note_consumption(&self, position: i64) {
-        if !self.shared.has_group_semantics && self.receivers.count() == 1 {
+    /// What a single receiver has read need not be kept for it. Of several, one that joins late may lack it; so may one
+    /// that a SETUP on its way still makes.
+    fn note_consumption(&self, position: i64, now_ns: i64) {
+        let is_settled = now_ns - self.last_told_ns > SETUP_LIFETIME_NS;
+        if !self.shared.has_group_semantics && self.receivers.count() == 1 && is_settled {
             self.shared.advance_consumption_position(position);
         }
     }
