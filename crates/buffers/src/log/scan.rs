@@ -69,6 +69,17 @@ pub fn scan_available<M: Memory>(term: &M, offset: usize, limit: usize) -> Scan 
             scan.padding = found.span - size;
             break;
         }
+        // Frames as long as the one before are found without waiting for the length of each in turn.
+        while !padding
+            && scan.available + size <= limit
+            && size <= term.capacity() - at
+            && frame::frame_length_acquire(term, at) == found.length as i32
+            && !frame::is_padding(term, at)
+        {
+            term.prefetch_range(at + PREFETCH_DISTANCE, size);
+            scan.available += size;
+            at += size;
+        }
     }
     scan
 }

@@ -72,10 +72,7 @@ fn walk(datagram: &[u8], term_offset: i32, term_length: i32) -> Result<i32, Fram
     let span_max = (term_length - term_offset) as usize;
     let mut span = 0usize;
     let mut is_padding = false;
-    while let Some(header) = datagram
-        .get(span..)
-        .and_then(|rest| rest.first_chunk::<DATA_HEADER_LENGTH>())
-    {
+    while let Some(header) = header_at(datagram, span) {
         let frame_length = i32_at(header, 0);
         if frame_length < DATA_HEADER_LENGTH as i32 {
             return Err(FrameError::FrameLength { frame_length });
@@ -92,9 +89,20 @@ fn walk(datagram: &[u8], term_offset: i32, term_length: i32) -> Result<i32, Fram
                 value: frame_offset.into(),
             });
         }
-        span += (frame_length as usize).next_multiple_of(FRAME_ALIGNMENT);
+        let frame_span = (frame_length as usize).next_multiple_of(FRAME_ALIGNMENT);
+        span += frame_span;
         if span > span_max {
             return Err(FrameError::FrameLength { frame_length });
+        }
+        // Frames as long as the one before are found without waiting for the length of each in turn.
+        while !is_padding
+            && span + frame_span <= span_max
+            && let Some(next) = header_at(datagram, span)
+            && i32_at(next, 0) == frame_length
+            && u16_at(next, TYPE_OFFSET) == TYPE_DATA
+            && i32_at(next, 8) == term_offset + span as i32
+        {
+            span += frame_span;
         }
     }
     if span == datagram.len() || (is_padding && span > datagram.len()) {
@@ -104,4 +112,9 @@ fn walk(datagram: &[u8], term_offset: i32, term_length: i32) -> Result<i32, Fram
             length: datagram.len(),
         })
     }
+}
+
+#[inline]
+fn header_at(datagram: &[u8], offset: usize) -> Option<&[u8; DATA_HEADER_LENGTH]> {
+    datagram.get(offset..)?.first_chunk()
 }
