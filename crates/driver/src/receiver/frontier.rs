@@ -29,13 +29,21 @@ impl Frontier {
         if end <= self.position {
             return;
         }
-        // What is written where the frontier is leaves no old frame.
-        let from = if position == self.position {
-            end
+        if position == self.position {
+            // What is written where the frontier is leaves no old frame.
+            self.zero_word(log, end);
         } else {
-            self.position
-        };
-        self.zero(log, from, end);
+            self.zero(log, self.position, end);
+        }
+    }
+
+    /// Frames begin at multiples of 32 bytes: the word at one lies in one term.
+    #[inline]
+    fn zero_word(&mut self, log: &LogBuffers, end: i64) {
+        let geometry = log.geometry();
+        log.term(geometry.partition(end))
+            .put_i64(geometry.term_offset(end), 0);
+        self.position = end;
     }
 
     /// Moves on to where the stream is said to be.
