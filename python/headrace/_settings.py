@@ -306,9 +306,8 @@ class DriverConfig(DriverValues):
     1, with which they pass no router. Default: ``0``."""
 
     sender_wildcard_port_range: str | None = _setting(None, "text", "aeron.sender.wildcard.port.range")
-    """Ports for local addresses with port 0: first and last; 0 0 lets the kernel choose. If another program
-    holds the next port of the range, the channel is refused, and the next attempt takes the port after it.
-    Default: ``0 0``."""
+    """Ports for local addresses with port 0: first and last; 0 0 lets the kernel choose. Ports of the range
+    that other programs hold are passed over. Default: ``0 0``."""
 
     receiver_wildcard_port_range: str | None = _setting(None, "text", "aeron.receiver.wildcard.port.range")
     """As ``aeron.sender.wildcard.port.range``, for endpoints with port 0. A port that is in both ranges is

@@ -112,7 +112,40 @@ def test_streams_say_what_each_party_has_left(run: Run, driver_directory: Path) 
         assert text in out
     _, out, _ = run("streams", "--dir", driver_directory, "--once", "--json")
     (stream,) = json.loads(out)["streams"]
-    assert stream["readers"][1] == {"registration_id": 40, "position": 64, "backlog": 8896}
+    assert stream["readers"][1] == {
+        "registration_id": 40,
+        "position": 64,
+        "backlog": 8896,
+        "client_id": None,
+        "client_name": None,
+    }
+
+
+def test_streams_say_whose_a_reader_is_and_where_it_listens(run: Run) -> None:
+    with (
+        headrace.MediaDriver.embedded(threading_mode="SHARED") as driver,
+        driver.connect() as client,
+        headrace.Client.connect(driver=driver, client_name="the [/reader]") as named,
+        named.add_subscription("aeron:udp?endpoint=127.0.0.1:0", 5) as subscription,
+    ):
+        endpoint = subscription.resolved_endpoint
+        assert endpoint is not None
+        with client.add_publication(f"aeron:udp?endpoint={endpoint}", 5) as publication:
+            publication.wait_until_connected(TIMEOUT_S)
+            subscription.wait_until_connected(TIMEOUT_S)
+
+            def received() -> dict[str, Any]:
+                _, out, _ = run("streams", "--dir", driver.directory, "--once", "--json")
+                (stream,) = [stream for stream in json.loads(out)["streams"] if stream["readers"]]
+                return stream
+
+            # A client's name comes with its first heartbeat.
+            await_true(lambda: received()["readers"][0]["client_name"] == "the [/reader]")
+            assert received()["readers"][0]["client_id"] == named.client_id
+            assert received()["receive_addresses"] == [endpoint]
+            _, out, _ = run("streams", "--dir", driver.directory, "--once")
+            assert f"of client {named.client_id} (the [/reader])" in " ".join(out.split())
+            assert endpoint in out
 
 
 def test_streams_names_the_program_that_does_not_read_and_how_long_it_has_not(run: Run) -> None:

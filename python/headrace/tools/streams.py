@@ -18,6 +18,8 @@ class Reader:
 
     registration_id: int
     position: int
+    client_id: int | None
+    """The client whose subscription it is; `None` under a driver that does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ class StreamState:
     retransmits_sent: int | None = None
     naks_sent: int | None = None
     receive_addresses: list[str] | None = None
-    """Where the receiver listens; `None` where the channel itself says it."""
+    """Where the receiver listens; `None` where the channel itself says it: it has a port, and no destinations."""
     paths: list[ReceivePath] | None = None
     """The destinations of the subscription that reads it, the first hundred; `None` where it has one address by its
     nature, or under a driver that does not tell."""
@@ -171,6 +173,9 @@ _HELD_FIELDS = {
 
 _ADDRESSES = ("endpoint=", "control=")
 
+_TELLS_NO_ADDRESS = re.compile(r"control-mode=manual|[?|]endpoint=[^|\s]*:0(?=[|\s]|$)")
+"""A channel that does not say where its receiver listens: clients add destinations, or the port is any."""
+
 OF_TRANSPORTS = frozenset(
     {
         types.DESTINATION_COUNT,
@@ -204,7 +209,9 @@ def group_streams(records: Iterable[CounterRecord]) -> list[StreamState]:
             stream = streams[identity] = StreamState(key.session_id, key.stream_id, key.channel)
         stream.counters.append(record)
         if record.type_id == types.SUBSCRIBER_POSITION:
-            stream.readers.append(Reader(record.registration_id, record.value))
+            stream.readers.append(
+                Reader(record.registration_id, record.value, record.owner_id if record.owner_id > 0 else None)
+            )
         elif record.type_id in _HELD_FIELDS and record.value:
             setattr(stream, _HELD_FIELDS[record.type_id], HeldBack(types.holder_of(record), record.value))
         elif record.type_id in _POSITION_FIELDS:
@@ -250,7 +257,7 @@ def _list_sockets(
     channel: CounterRecord, sockets: Iterable[CounterRecord], streams: Iterable[StreamState]
 ) -> None:
     """Sockets belong to the transport: to the subscription that opened it, and to those that share its images."""
-    if "control-mode=manual" not in channel.label:
+    if not _TELLS_NO_ADDRESS.search(channel.label):
         return
     owners_and_addresses = map(types.socket_of, sockets)
     addresses = [address for owner, address in owners_and_addresses if owner == channel.counter_id]

@@ -198,8 +198,8 @@ headrace_protocol::settings! {
     /// Time to live of datagrams to multicast groups whose channel gives none; 0 keeps the kernel's default, 1, with which
     /// they pass no router.
     "aeron.socket.multicast.ttl" => socket_multicast_ttl: u8 = 0, Int { min: 0, max: u8::MAX };
-    /// Ports for local addresses with port 0: first and last; 0 0 lets the kernel choose. If another program holds the next port of the range, the
-    /// channel is refused, and the next attempt takes the port after it.
+    /// Ports for local addresses with port 0: first and last; 0 0 lets the kernel choose. Ports of the range that other programs hold are passed
+    /// over.
     "aeron.sender.wildcard.port.range" => sender_wildcard_port_range: PortRange = PortRange::default(), Ports;
     /// As `aeron.sender.wildcard.port.range`, for endpoints with port 0. A port that is in both ranges is free for one of them only.
     "aeron.receiver.wildcard.port.range" =>

@@ -66,6 +66,9 @@ def _parties(stream: StreamState, snapshot: DriverSnapshot) -> list[tuple[str, i
         rows.append(("listens at", None, format_count(count), _addresses(stream.receive_addresses, count)))
     for reader in stream.readers:
         meaning = f"to read, subscription {reader.registration_id}"
+        if reader.client_id is not None:
+            name = _client_name(reader.client_id, snapshot)
+            meaning += f" of client {reader.client_id}" + (f" ({name})" if name else "")
         rows.append(("reader", reader.position, _amount(stream.backlog(reader)), meaning))
     return rows
 
@@ -101,14 +104,14 @@ def _events(count: int | None, what: str) -> str:
 def _held(held: HeldBack | None, snapshot: DriverSnapshot) -> str:
     if held is None:
         return ""
-    name = _client_name(held, snapshot)
+    name = _client_name(held.client_id, snapshot)
     by = f"{held.by} ({name})" if name else held.by
     return f", held back by {by} for {format_duration_ns(_held_ms(held, snapshot) * 1_000_000)}"
 
 
-def _client_name(held: HeldBack, snapshot: DriverSnapshot) -> str:
+def _client_name(client_id: int | None, snapshot: DriverSnapshot) -> str:
     beats = (record for record in snapshot.counters if record.type_id == CLIENT_HEARTBEAT)
-    return next((client_name_of(beat) for beat in beats if beat.registration_id == held.client_id), "")
+    return next((client_name_of(beat) for beat in beats if beat.registration_id == client_id), "")
 
 
 def _held_ms(held: HeldBack, snapshot: DriverSnapshot) -> int:
@@ -118,10 +121,9 @@ def _held_ms(held: HeldBack, snapshot: DriverSnapshot) -> int:
 def _held_json(held: HeldBack | None, snapshot: DriverSnapshot) -> dict[str, object] | None:
     if held is None:
         return None
-    client_name = _client_name(held, snapshot) or None
     return {
         "by": held.by,
-        "client_name": client_name,
+        "client_name": _client_name(held.client_id, snapshot) or None,
         "since_ms": held.since_ms,
         "for_ms": _held_ms(held, snapshot),
     }
@@ -160,6 +162,8 @@ def _stream_json(stream: StreamState, snapshot: DriverSnapshot) -> dict[str, obj
                 "registration_id": reader.registration_id,
                 "position": reader.position,
                 "backlog": stream.backlog(reader),
+                "client_id": reader.client_id,
+                "client_name": _client_name(reader.client_id, snapshot) or None,
             }
             for reader in stream.readers
         ],

@@ -4,6 +4,9 @@ use std::collections::HashSet;
 
 use crate::config::PortRange;
 
+/// A try is a system call in the conductor's thread.
+const CHOICES_MAX: usize = 1_000;
+
 /// The ports of one direction, sending or receiving, in use by this driver.
 #[derive(Debug)]
 pub(crate) struct Ports {
@@ -33,6 +36,17 @@ impl Ports {
             self.used.insert(port);
         }
         Ok(port)
+    }
+
+    /// How many ports there are for a channel that asks for `port`, other programs' included. At most what is tried within
+    /// a blink.
+    pub(crate) fn choices(&self, port: u16) -> usize {
+        let PortRange { low, high } = self.range;
+        if port == 0 && !self.range.is_wildcard() {
+            usize::from(high - low).min(CHOICES_MAX - 1) + 1
+        } else {
+            1
+        }
     }
 
     /// Makes a port free again once its socket is closed.

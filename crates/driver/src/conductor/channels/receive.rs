@@ -12,12 +12,12 @@ use super::interests::{Interest, Interests};
 use super::ports::Ports;
 use super::receive_paths::{Destination, Destinations, ReceivePaths};
 use super::sockets::{
-    BindingOwner, RECEIVE, Sockets, binding, channel_counters, group_request, names_a_host, open_error,
-    socket_options, status_counter, usable_length,
+    BindingOwner, RECEIVE, Sockets, binding, channel_counters, group_request, names_a_host, socket_options,
+    status_counter, usable_length,
 };
 use super::unresolved::Unresolved;
 use crate::conductor::context::Context;
-use crate::config::BUFFER_PER_LOCAL_WINDOW;
+use crate::config::{BUFFER_PER_LOCAL_WINDOW, DriverConfig};
 use crate::endpoint::{
     ControlAddress, EndpointId, LastHeard, ONLY_PATH, ReceiveEndpointSpec, ReceiveGroup, ReceivePathSpec,
     ShownDestination,
@@ -211,7 +211,8 @@ impl ReceiveChannels {
         })
     }
 
-    /// Opens a socket with room for the window, and takes its port.
+    /// Opens a socket with room for the window, and takes its port. Sockets of a group share its port with others, so it is
+    /// not one of this driver's.
     fn open_socket(
         &mut self,
         cx: &Context,
@@ -219,22 +220,16 @@ impl ReceiveChannels {
         channel: &UdpChannel,
         wanted: WantedSocket,
     ) -> Result<(OpenSocket, u16), CommandError> {
-        let port = self.take_port(channel)?;
-        let opened = open_socket(cx, sockets, channel, wanted, port);
-        if opened.is_err() {
+        let request = socket_request(&cx.config, channel, wanted);
+        let (socket, port) = match channel.kind.group() {
+            Some(_) => (sockets.open(channel, &request)?, 0),
+            None => sockets.open_with_port(&mut self.ports, channel, request)?,
+        };
+        let checked = check_socket(cx, channel, wanted, &socket);
+        if checked.is_err() {
             self.ports.release(port);
         }
-        Ok((opened?, port))
-    }
-
-    /// Sockets of a group share its port with others, so it is not one of this driver's.
-    fn take_port(&mut self, channel: &UdpChannel) -> Result<u16, CommandError> {
-        if channel.kind.group().is_some() {
-            return Ok(0);
-        }
-        self.ports
-            .take(channel.remote.port())
-            .map_err(|fault| open_error(&fault, channel))
+        checked.map(|()| (socket, port))
     }
 
     /// Opens the socket of a destination that a client adds to a channel.
@@ -535,37 +530,40 @@ fn open_manual(cx: &mut Context, request: &ReceiveRequest) -> Result<Opened, Com
     })
 }
 
-fn open_socket(
-    cx: &Context,
-    sockets: &Sockets,
-    channel: &UdpChannel,
-    wanted: WantedSocket,
-    port: u16,
-) -> Result<OpenSocket, CommandError> {
-    let mut socket_request = match channel.kind.group() {
-        Some(group) => group_request(&cx.config, channel, &group, Some(channel.remote)),
+fn socket_request(config: &DriverConfig, channel: &UdpChannel, wanted: WantedSocket) -> SocketRequest {
+    let mut request = match channel.kind.group() {
+        Some(group) => group_request(config, channel, &group, Some(channel.remote)),
         None => SocketRequest {
-            local: SocketAddr::new(channel.remote.ip(), port),
+            local: channel.remote,
             remote: None,
-            options: socket_options(&cx.config, channel),
+            options: socket_options(config, channel),
         },
     };
-    socket_request.options.stamps_arrivals = wanted.stamps_arrivals;
-    let asked = socket_request.options.receive_buffer_length;
+    request.options.stamps_arrivals = wanted.stamps_arrivals;
     if channel.socket_rcvbuf_length.is_none() {
-        let length = cx.config.receive_buffer_length();
-        socket_request.options.receive_buffer_length = Some(length).filter(|length| *length != 0);
+        let length = config.receive_buffer_length();
+        request.options.receive_buffer_length = Some(length).filter(|length| *length != 0);
     }
-    let socket = sockets.open(channel, &socket_request)?;
+    request
+}
+
+/// Whether an open socket has what was wanted: the window must fit, and without timestamps it is used nevertheless.
+fn check_socket(
+    cx: &Context,
+    channel: &UdpChannel,
+    wanted: WantedSocket,
+    socket: &OpenSocket,
+) -> Result<(), CommandError> {
     if wanted.stamps_arrivals && !socket.stamps_arrivals {
         cx.warn(&format!(
             "the system does not tell when datagrams arrive: messages have no media receive timestamp, channel={}",
             channel.uri
         ));
     }
+    let asked = socket_options(&cx.config, channel).receive_buffer_length;
     let length = usable_length(asked, socket.receive_buffer_length);
     channel.check_receiver_window(wanted.window_length, length)?;
-    Ok(socket)
+    Ok(())
 }
 
 fn path_spec(

@@ -126,17 +126,12 @@ impl SendChannels {
     ) -> Result<EndpointId, CommandError> {
         let registration_id = request.registration_id;
         let channel = request.channel.clone();
-        let port = self.take_port(&channel)?;
-        let opened = open_socket(cx, sockets, registration_id, &channel, port);
-        if opened.is_err() {
+        let OpenSend { socket, group, port } = self.open_sockets(cx, sockets, &channel)?;
+        let counters = channel_counters(cx, &SEND, registration_id, &channel, &socket, port);
+        if counters.is_err() {
             self.ports.release(port);
         }
-        let Opened {
-            socket,
-            group,
-            status,
-            binding,
-        } = opened?;
+        let (status, binding) = counters?;
         let destination_count = match count_of_destinations(cx, registration_id, &channel) {
             Ok(count) => count,
             Err(error) => {
@@ -175,18 +170,42 @@ impl SendChannels {
 
     /// Plain publications keep the system's ephemeral ports; a control address draws from the range. Sockets of a group
     /// share its port with others, so it is not one of this driver's.
-    fn take_port(&mut self, channel: &UdpChannel) -> Result<u16, CommandError> {
-        let port = channel.local.port();
-        let is_plain = match channel.kind {
-            UdpChannelKind::Unicast => true,
-            UdpChannelKind::Manual | UdpChannelKind::Response => channel.control.is_none(),
-            _ => false,
+    fn open_sockets(
+        &mut self,
+        cx: &Context,
+        sockets: &Sockets,
+        channel: &UdpChannel,
+    ) -> Result<OpenSend, CommandError> {
+        let Some(group) = channel.kind.group() else {
+            let request = SocketRequest {
+                local: channel.local,
+                remote: connected_to(&cx.config, channel),
+                options: socket_options(&cx.config, channel),
+            };
+            let (socket, port) = if is_port_left_to_system(channel) {
+                (sockets.open(channel, &request)?, 0)
+            } else {
+                sockets.open_with_port(&mut self.ports, channel, request)?
+            };
+            return Ok(OpenSend {
+                socket,
+                group: None,
+                port,
+            });
         };
-        let is_left_to_system = is_plain && port == 0;
-        if is_left_to_system || channel.kind.group().is_some() {
-            return Ok(0);
-        }
-        self.ports.take(port).map_err(|fault| open_error(&fault, channel))
+        let to_group = SocketRequest {
+            remote: connected_to(&cx.config, channel),
+            ..group_request(&cx.config, channel, &group, None)
+        };
+        let from_members = group_request(&cx.config, channel, &group, Some(group.control));
+        let socket = sockets.open(channel, &to_group)?;
+        let answers = sockets.open(channel, &from_members)?.transport;
+        let ttl = socket.group_ttl;
+        Ok(OpenSend {
+            socket,
+            group: Some(SendGroup { answers, ttl }),
+            port: 0,
+        })
     }
 
     /// A publication no longer sends; the channel closes with its last one.
@@ -390,56 +409,26 @@ pub(crate) fn wanted_send_buffer_length(cx: &Context, channel: &UdpChannel) -> u
 }
 
 /// What opening a channel made.
-struct Opened {
+struct OpenSend {
     socket: OpenSocket,
     group: Option<SendGroup>,
-    status: Counter,
-    binding: Binding,
+    /// Taken for it.
+    port: u16,
+}
+
+fn is_port_left_to_system(channel: &UdpChannel) -> bool {
+    let is_plain = match channel.kind {
+        UdpChannelKind::Unicast => true,
+        UdpChannelKind::Manual | UdpChannelKind::Response => channel.control.is_none(),
+        _ => false,
+    };
+    is_plain && channel.local.port() == 0
 }
 
 /// A plain channel that closes holds no port that another one needs. To wait for it is more than some clients do: a cluster
 /// client of Aeron's is not connected at all if its publication is told to try again.
 fn gives_way(closing: &UdpChannel) -> bool {
     closing.kind == UdpChannelKind::Unicast && closing.local.port() == 0
-}
-
-fn open_socket(
-    cx: &mut Context,
-    sockets: &Sockets,
-    registration_id: i64,
-    channel: &UdpChannel,
-    port: u16,
-) -> Result<Opened, CommandError> {
-    let Some(group) = channel.kind.group() else {
-        let request = SocketRequest {
-            local: SocketAddr::new(channel.local.ip(), port),
-            remote: connected_to(&cx.config, channel),
-            options: socket_options(&cx.config, channel),
-        };
-        let socket = sockets.open(channel, &request)?;
-        let (status, binding) = channel_counters(cx, &SEND, registration_id, channel, &socket, port)?;
-        return Ok(Opened {
-            socket,
-            group: None,
-            status,
-            binding,
-        });
-    };
-    let to_group = SocketRequest {
-        remote: connected_to(&cx.config, channel),
-        ..group_request(&cx.config, channel, &group, None)
-    };
-    let from_members = group_request(&cx.config, channel, &group, Some(group.control));
-    let socket = sockets.open(channel, &to_group)?;
-    let answers = sockets.open(channel, &from_members)?.transport;
-    let ttl = socket.group_ttl;
-    let (status, binding) = channel_counters(cx, &SEND, registration_id, channel, &socket, port)?;
-    Ok(Opened {
-        socket,
-        group: Some(SendGroup { answers, ttl }),
-        status,
-        binding,
-    })
 }
 
 /// How many destinations a channel has that may have several.

@@ -10,6 +10,7 @@ use headrace_protocol::channel::{MulticastGroup, UdpChannel};
 use headrace_sys::net::{GroupInterface, GroupOptions, SocketOptions};
 
 use super::endpoint::{Binding, ChannelState};
+use super::ports::Ports;
 use crate::conductor::context::Context;
 use crate::conductor::counters::OFFLOAD_MODE;
 use crate::config::DriverConfig;
@@ -75,22 +76,50 @@ impl Sockets {
         channel: &UdpChannel,
         request: &SocketRequest,
     ) -> Result<OpenSocket, CommandError> {
-        self.network.open(request).map_err(|error| {
-            let local = request.local;
-            let refusal = open_error(&format!("failed to bind to address {local}: {error}"), channel);
-            let is_leaving = self.leaving_ports.contains(&local.port());
-            if error.kind() == io::ErrorKind::AddrInUse && is_leaving {
-                CommandError::new(
-                    ErrorCode::ResourceTemporarilyUnavailable,
-                    format!(
-                        "a channel with this port is in CLOSING state, please retry, {}",
-                        refusal.detail
-                    ),
-                )
-            } else {
-                refusal
+        let opened = self.network.open(request);
+        opened.map_err(|error| self.refusal(channel, request, &error))
+    }
+
+    /// A socket of the channel, and the port that was taken for it. A request without a port gets one of the range; other
+    /// programs may have some of them.
+    pub(crate) fn open_with_port(
+        &self,
+        ports: &mut Ports,
+        channel: &UdpChannel,
+        mut request: SocketRequest,
+    ) -> Result<(OpenSocket, u16), CommandError> {
+        let asked = request.local.port();
+        let mut tries = ports.choices(asked);
+        loop {
+            let port = ports.take(asked).map_err(|fault| open_error(&fault, channel))?;
+            request.local.set_port(port);
+            let error = match self.network.open(&request) {
+                Ok(socket) => return Ok((socket, port)),
+                Err(error) => error,
+            };
+            ports.release(port);
+            tries -= 1;
+            if error.kind() != io::ErrorKind::AddrInUse || tries == 0 {
+                return Err(self.refusal(channel, &request, &error));
             }
-        })
+        }
+    }
+
+    fn refusal(&self, channel: &UdpChannel, request: &SocketRequest, error: &io::Error) -> CommandError {
+        let local = request.local;
+        let refusal = open_error(&format!("failed to bind to address {local}: {error}"), channel);
+        let is_leaving = self.leaving_ports.contains(&local.port());
+        if error.kind() == io::ErrorKind::AddrInUse && is_leaving {
+            CommandError::new(
+                ErrorCode::ResourceTemporarilyUnavailable,
+                format!(
+                    "a channel with this port is in CLOSING state, please retry, {}",
+                    refusal.detail
+                ),
+            )
+        } else {
+            refusal
+        }
     }
 }
 
@@ -246,13 +275,19 @@ mod tests {
     };
 
     use super::*;
+    use crate::config::PortRange;
     use crate::environment::BufferLengths;
 
-    /// Every port is taken.
-    struct Full;
+    /// Other programs have all ports but one, which this program may not have either.
+    struct Full {
+        forbidden_port: u16,
+    }
 
     impl Network for Full {
-        fn open(&self, _request: &SocketRequest) -> io::Result<OpenSocket> {
+        fn open(&self, request: &SocketRequest) -> io::Result<OpenSocket> {
+            if request.local.port() == self.forbidden_port {
+                return Err(io::ErrorKind::PermissionDenied.into());
+            }
             Err(io::ErrorKind::AddrInUse.into())
         }
 
@@ -274,20 +309,46 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_port_that_is_about_to_be_free_is_to_be_tried_again() {
+    fn channel_at(port: u16) -> (UdpChannel, SocketRequest) {
         let environment = UdpEnvironment {
             interfaces: &[],
             resolver: &ThisHost,
         };
-        let uri = ChannelUri::parse("aeron:udp?endpoint=localhost:24325").unwrap();
+        let uri = ChannelUri::parse(&format!("aeron:udp?endpoint=localhost:{port}")).unwrap();
         let channel = UdpChannel::parse(&uri, ChannelRole::Subscription, &environment, 1).unwrap();
         let request = SocketRequest {
             local: channel.remote,
             remote: None,
             options: SocketOptions::default(),
         };
-        let mut sockets = Sockets::new(Arc::new(Full));
+        (channel, request)
+    }
+
+    #[test]
+    fn a_port_of_the_range_that_another_program_has_is_passed_over() {
+        let refusal = |port: u16, forbidden_port: u16| {
+            let mut ports = Ports::new(PortRange { low: 10, high: 12 });
+            assert_eq!(ports.take(11), Ok(11), "this driver has it");
+            let sockets = Sockets::new(Arc::new(Full { forbidden_port }));
+            let (channel, request) = channel_at(port);
+            let opened = sockets.open_with_port(&mut ports, &channel, request);
+            let refusal = opened.map(|_| ()).unwrap_err().detail;
+            let free = std::iter::from_fn(|| ports.take(0).ok()).count();
+            assert_eq!(free, 2, "none of the refused ones is kept");
+            refusal
+        };
+        assert!(refusal(0, 12).contains("127.0.0.1:12: permission denied"));
+        assert!(refusal(0, 99).contains("in use"), "it ends");
+        assert!(
+            refusal(10, 12).contains("127.0.0.1:10: "),
+            "one that was asked for"
+        );
+    }
+
+    #[test]
+    fn a_port_that_is_about_to_be_free_is_to_be_tried_again() {
+        let (channel, request) = channel_at(24_325);
+        let mut sockets = Sockets::new(Arc::new(Full { forbidden_port: 0 }));
         let mut refusal = |leaving: &[u16]| {
             sockets.note_leaving(leaving.iter().copied());
             sockets.open(&channel, &request).map(|_| ()).unwrap_err()
