@@ -239,9 +239,10 @@ fn what_is_no_number_is_refused_with_the_rule() {
             "must be a whole number, or tag: and the entity tag of a publication",
         ),
         ("stream-id=x", "must be a whole number from -2147483648 to"),
+        ("max-resend=x", "must be a whole number from 1 to 256"),
         (
-            "max-resend=x",
-            "must be a whole number from -9223372036854775808 to",
+            "init-term-id=1|term-id=1|term-offset=x",
+            "must be a multiple of 32 from 0 to the term length",
         ),
         (
             "init-term-id=x|term-id=2|term-offset=0",
@@ -259,6 +260,9 @@ fn what_is_no_number_is_refused_with_the_rule() {
         let error = publication(param).expect_err(param);
         assert!(error.message.contains(rule), "{param}: {error}");
     }
+    let error = subscription("gtag=x").expect_err("gtag");
+    let rule = "must be a whole number of at most 63 bits and a sign";
+    assert!(error.message.contains(rule), "{error}");
 }
 
 #[test]

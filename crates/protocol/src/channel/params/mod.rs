@@ -74,7 +74,8 @@ impl InitialPosition {
     pub(crate) fn from_uri(uri: &ChannelUri, term_length: usize) -> Result<Option<Self>, ChannelError> {
         let initial_term_id: Option<i32> = number(uri, keys::INITIAL_TERM_ID)?;
         let term_id: Option<i32> = number(uri, keys::TERM_ID)?;
-        let term_offset: Option<i64> = number(uri, keys::TERM_OFFSET)?;
+        let rule = "a multiple of 32 from 0 to the term length";
+        let term_offset: Option<i64> = number_by(uri, keys::TERM_OFFSET, rule)?;
         let (initial_term_id, term_id, term_offset) = match (initial_term_id, term_id, term_offset) {
             (None, None, None) => return Ok(None),
             (Some(initial_term_id), Some(term_id), Some(term_offset)) => {
@@ -139,7 +140,7 @@ impl WholeNumber for i32 {
 }
 
 impl WholeNumber for i64 {
-    const RULE: &'static str = "a whole number from -9223372036854775808 to 9223372036854775807";
+    const RULE: &'static str = "a whole number of at most 63 bits and a sign";
 }
 
 pub(crate) fn unparsable(uri: &ChannelUri, key: &str, value: &str, rule: &str) -> ChannelError {
@@ -149,8 +150,17 @@ pub(crate) fn unparsable(uri: &ChannelUri, key: &str, value: &str, rule: &str) -
 }
 
 pub(crate) fn number<T: WholeNumber>(uri: &ChannelUri, key: &str) -> Result<Option<T>, ChannelError> {
+    number_by(uri, key, T::RULE)
+}
+
+/// A number that has a rule of its own.
+pub(crate) fn number_by<T: FromStr>(
+    uri: &ChannelUri,
+    key: &str,
+    rule: &str,
+) -> Result<Option<T>, ChannelError> {
     uri.get(key)
-        .map(|value| value.parse().map_err(|_| unparsable(uri, key, value, T::RULE)))
+        .map(|value| value.parse().map_err(|_| unparsable(uri, key, value, rule)))
         .transpose()
 }
 

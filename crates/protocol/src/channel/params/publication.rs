@@ -5,7 +5,7 @@ use super::flow_control::FlowControlParam;
 use super::lengths::{check_mtu_length, check_term_length, max_message_length};
 use super::response::{ResponseCorrelation, check_response, is_response};
 use super::timestamps::{ReceiveTimestamps, TimestampOffset};
-use super::{InitialPosition, Tags, boolean, duration_ns, number, size, size_i32};
+use super::{InitialPosition, Tags, boolean, duration_ns, number, number_by, size, size_i32};
 use crate::ErrorCode;
 use crate::channel::{ChannelError, ChannelUri, Media, keys, unsupported};
 use crate::frame::TERM_LENGTH_MIN;
@@ -250,7 +250,7 @@ fn flow_control(
 }
 
 fn max_resend(uri: &ChannelUri) -> Result<Option<usize>, ChannelError> {
-    match number::<i64>(uri, keys::MAX_RESEND)? {
+    match number_by::<i64>(uri, keys::MAX_RESEND, "a whole number from 1 to 256")? {
         Some(count) if !(1..=MAX_RESEND_MAX).contains(&count) => Err(ChannelError::generic(format!(
             "invalid max-resend={count}, must be > 0 and <= {MAX_RESEND_MAX}"
         ))),

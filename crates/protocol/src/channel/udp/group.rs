@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::environment::UdpEnvironment;
 use super::interface;
-use crate::channel::params::number;
+use crate::channel::params::number_by;
 use crate::channel::{ChannelError, ChannelUri, keys};
 
 /// What a multicast channel has besides the address of its data.
@@ -48,7 +48,7 @@ pub(super) fn parse(
 
 /// The time to live that a channel asks for, whatever its endpoint is.
 pub(super) fn ttl(uri: &ChannelUri) -> Result<Option<u8>, ChannelError> {
-    let Some(ttl) = number::<i64>(uri, keys::TTL)? else {
+    let Some(ttl) = number_by::<i64>(uri, keys::TTL, "a whole number from 0 to 255")? else {
         return Ok(None);
     };
     u8::try_from(ttl)
