@@ -118,6 +118,8 @@ def test_streams_say_what_each_party_has_left(run: Run, driver_directory: Path) 
         "backlog": 8896,
         "client_id": None,
         "client_name": None,
+        "is_spy": False,
+        "is_tethered": True,
     }
 
 

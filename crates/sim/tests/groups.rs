@@ -334,3 +334,16 @@ fn the_setting_gives_the_time_to_live_that_channels_leave_out() {
         assert_eq!(counted, expected, "{of_channel}");
     }
 }
+
+#[test]
+fn a_control_address_means_nothing_to_the_receivers_of_a_group() {
+    let world = World::new(13);
+    let node = world.add_node("alone").unwrap();
+    let client = node.connect().unwrap();
+    let with_control = format!("{GROUP}|control=127.0.0.1:9");
+    let reader = Reader::subscribe(&client, &with_control, STREAM);
+    world.run_for(5 * SECOND);
+    let _publication = client.add_publication(GROUP, STREAM).unwrap();
+    world.run_until(SECOND, "an image", || reader.subscription.is_connected());
+    assert_eq!(common::errors_of(&node), [""; 0]);
+}

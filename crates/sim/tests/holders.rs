@@ -139,3 +139,20 @@ fn a_spy_that_stops_is_named_and_an_idle_or_unconnected_stream_is_held_by_none()
     world.run_for(2 * SECOND);
     assert_eq!(holder(&stream.left, PUBLISHER), None, "it is not connected");
 }
+
+/// Spies that stand in for receivers set the sender's position: they, and not the sender, are what the publisher waits for.
+#[test]
+fn the_only_reader_of_a_simulated_connection_is_named() {
+    let world = World::new(4);
+    let [node, _right] = world.pair();
+    let client = node.connect().unwrap();
+    let publication = client
+        .add_publication(&format!("{CHANNEL}|ssc=true"), STREAM)
+        .unwrap();
+    let spy = Reader::subscribe(&client, &format!("aeron-spy:{CHANNEL}"), STREAM);
+    world.run_until(SECOND, "a connection", || publication.is_connected());
+    publish(&world, &publication, &mut [], 3 * SECOND);
+    let id = spy.subscription.registration_id();
+    let expected = format!("subscription {id} of client {}", client.client_id());
+    assert_eq!(name_of(&node, PUBLISHER), Some(expected));
+}

@@ -20,6 +20,11 @@ class Reader:
     position: int
     client_id: int | None
     """The client whose subscription it is; `None` under a driver that does not tell."""
+    is_spy: bool
+    """It reads the log of the publication itself."""
+    is_tethered: bool
+    """The publisher waits for it. For one with ``tether=false`` that falls behind it does not: the reader then loses its
+    image, keeps its last position here, and joins again later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +153,8 @@ class StreamState:
 
     def backlog(self, reader: Reader) -> int | None:
         """Bytes that have arrived here and that this reader has not read."""
+        if reader.is_spy:
+            return _difference(self.publisher_position, reader.position)
         arrived = [self.receiver_high_water_mark, self.sender_position, self.publisher_position]
         furthest = next((position for position in arrived if position is not None), None)
         return _difference(furthest, reader.position)
@@ -173,8 +180,8 @@ _HELD_FIELDS = {
 
 _ADDRESSES = ("endpoint=", "control=")
 
-_TELLS_NO_ADDRESS = re.compile(r"control-mode=manual|[?|]endpoint=[^|\s]*:0(?=[|\s]|$)")
-"""A channel that does not say where its receiver listens: clients add destinations, or the port is any."""
+_TELLS_ADDRESS = re.compile(r"[?|]endpoint=[^|\s]*:(?!0(?:[|\s]|$))")
+"""A channel that says where its receiver listens, unless clients add its destinations."""
 
 OF_TRANSPORTS = frozenset(
     {
@@ -190,7 +197,7 @@ OF_TRANSPORTS = frozenset(
 
 
 def group_streams(records: Iterable[CounterRecord]) -> list[StreamState]:
-    """The streams that the counters speak of, by channel, stream and session.
+    """The streams that the counters speak of, by stream, session and channel.
 
     A reader may name the channel with other parameters than the publisher does, as with ``tether=false``: it is on the
     same stream where medium and addresses are the same. The stream has the publisher's or the receiver's channel.
@@ -209,9 +216,7 @@ def group_streams(records: Iterable[CounterRecord]) -> list[StreamState]:
             stream = streams[identity] = StreamState(key.session_id, key.stream_id, key.channel)
         stream.counters.append(record)
         if record.type_id == types.SUBSCRIBER_POSITION:
-            stream.readers.append(
-                Reader(record.registration_id, record.value, record.owner_id if record.owner_id > 0 else None)
-            )
+            stream.readers.append(_reader(record, key.channel))
         elif record.type_id in _HELD_FIELDS and record.value:
             setattr(stream, _HELD_FIELDS[record.type_id], HeldBack(types.holder_of(record), record.value))
         elif record.type_id in _POSITION_FIELDS:
@@ -228,7 +233,18 @@ def group_streams(records: Iterable[CounterRecord]) -> list[StreamState]:
     for record in transports[types.RECEIVE_CHANNEL_STATUS]:
         _list_sockets(record, transports[types.LOCAL_SOCKET_ADDRESS], streams.values())
         _list_paths(record, transports[types.RECEIVE_DESTINATION], streams.values())
-    return [streams[identity] for identity in sorted(streams)]
+    # The two ends of a stream on one host may name it differently, as with port 0: they come one after the other.
+    return sorted(streams.values(), key=lambda each: (each.stream_id, each.session_id, _place(each.channel)))
+
+
+def _reader(record: CounterRecord, channel: str) -> Reader:
+    return Reader(
+        record.registration_id,
+        record.value,
+        client_id=record.owner_id if record.owner_id > 0 else None,
+        is_spy=channel.startswith("aeron-spy:"),
+        is_tethered=re.search(r"[?|]tether=false(\||$)", channel) is None,
+    )
 
 
 def _destinations(status_ids: set[int], records: Iterable[CounterRecord]) -> list[Destination]:
@@ -257,7 +273,7 @@ def _list_sockets(
     channel: CounterRecord, sockets: Iterable[CounterRecord], streams: Iterable[StreamState]
 ) -> None:
     """Sockets belong to the transport: to the subscription that opened it, and to those that share its images."""
-    if not _TELLS_NO_ADDRESS.search(channel.label):
+    if _TELLS_ADDRESS.search(channel.label) and "control-mode=manual" not in channel.label:
         return
     owners_and_addresses = map(types.socket_of, sockets)
     addresses = [address for owner, address in owners_and_addresses if owner == channel.counter_id]

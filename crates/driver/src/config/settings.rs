@@ -198,10 +198,10 @@ headrace_protocol::settings! {
     /// Time to live of datagrams to multicast groups whose channel gives none; 0 keeps the kernel's default, 1, with which
     /// they pass no router.
     "aeron.socket.multicast.ttl" => socket_multicast_ttl: u8 = 0, Int { min: 0, max: u8::MAX };
-    /// Ports for local addresses with port 0: first and last; 0 0 lets the kernel choose. Ports of the range that other programs hold are passed
-    /// over.
+    /// Ports for `control` addresses of publications with port 0: first and last; other publications have a port of the kernel's choice. 0 0 lets
+    /// the kernel choose all. The driver passes over ports of the range that other programs hold, at most 1,000 for one channel.
     "aeron.sender.wildcard.port.range" => sender_wildcard_port_range: PortRange = PortRange::default(), Ports;
-    /// As `aeron.sender.wildcard.port.range`, for endpoints with port 0. A port that is in both ranges is free for one of them only.
+    /// As `aeron.sender.wildcard.port.range`, for the `endpoint` of subscriptions with port 0. A port that is in both ranges is free for one of them only.
     "aeron.receiver.wildcard.port.range" =>
         receiver_wildcard_port_range: PortRange = PortRange::default(), Ports;
     /// Whether the socket of a publication with one endpoint is connected to it. A connected socket takes status messages

@@ -49,16 +49,19 @@ def _parties(stream: StreamState, snapshot: DriverSnapshot) -> list[tuple[str, i
         rows.append(("publisher", stream.publisher_position, _amount(stream.room), meaning))
     if stream.sender_position is not None:
         window = f"to send, {_amount(stream.sender_window)} of window left"
-        window += _events(stream.back_pressure_count, "back pressure events")
-        window += _events(stream.naks_received, "NAKs") + _events(stream.retransmits_sent, "retransmits")
+        window += _events(stream.back_pressure_count, "back pressure event", "back pressure events")
+        window += _events(stream.naks_received, "NAK", "NAKs")
+        window += _events(stream.retransmits_sent, "retransmit", "retransmits")
         rows.append(("sender", stream.sender_position, _amount(stream.unsent), window))
     if stream.destination_count is not None:
         addresses = _addresses(list(map(str, stream.destinations or ())), stream.destination_count)
         rows.append(("sends to", None, format_count(stream.destination_count), addresses))
     if stream.receiver_position is not None:
-        meaning = "past a gap" + _events(stream.naks_sent, "NAKs sent")
+        # Without a reader the driver looks for no gaps.
+        missing, meaning = (stream.missing, "past a gap") if stream.readers else (None, "no reader is left")
+        meaning += _events(stream.naks_sent, "NAK sent", "NAKs sent")
         meaning += _held(stream.receiver_held_back, snapshot)
-        rows.append(("receiver", stream.receiver_position, _amount(stream.missing), meaning))
+        rows.append(("receiver", stream.receiver_position, _amount(missing), meaning))
     if stream.paths is not None:
         rows += _paths(stream.paths)
     elif stream.receive_addresses is not None:
@@ -69,7 +72,10 @@ def _parties(stream: StreamState, snapshot: DriverSnapshot) -> list[tuple[str, i
         if reader.client_id is not None:
             name = _client_name(reader.client_id, snapshot)
             meaning += f" of client {reader.client_id}" + (f" ({name})" if name else "")
-        rows.append(("reader", reader.position, _amount(stream.backlog(reader)), meaning))
+        if not reader.is_tethered:
+            meaning += ", which may lose its image"
+        party = "spy" if reader.is_spy else "reader"
+        rows.append((party, reader.position, _amount(stream.backlog(reader)), meaning))
     return rows
 
 
@@ -97,8 +103,8 @@ def _amount(value: int | None) -> str:
     return _DASH if value is None else format_bytes(value)
 
 
-def _events(count: int | None, what: str) -> str:
-    return f", {format_count(count)} {what}" if count else ""
+def _events(count: int | None, one: str, many: str) -> str:
+    return f", {format_count(count)} {one if count == 1 else many}" if count else ""
 
 
 def _held(held: HeldBack | None, snapshot: DriverSnapshot) -> str:
@@ -164,6 +170,8 @@ def _stream_json(stream: StreamState, snapshot: DriverSnapshot) -> dict[str, obj
                 "backlog": stream.backlog(reader),
                 "client_id": reader.client_id,
                 "client_name": _client_name(reader.client_id, snapshot) or None,
+                "is_spy": reader.is_spy,
+                "is_tethered": reader.is_tethered,
             }
             for reader in stream.readers
         ],

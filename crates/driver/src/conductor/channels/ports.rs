@@ -49,6 +49,11 @@ impl Ports {
         }
     }
 
+    pub(crate) fn none_left(&self) -> String {
+        let PortRange { low, high } = self.range;
+        format!("no available ports in range {low} {high}")
+    }
+
     /// Makes a port free again once its socket is closed.
     pub(crate) fn release(&mut self, port: u16) {
         self.used.remove(&port);
@@ -60,7 +65,7 @@ impl Ports {
             .chain(low..self.next)
             .find(|port| *port != 0 && !self.used.contains(port));
         let Some(port) = found else {
-            return Err(format!("no available ports in range {low} {high}"));
+            return Err(self.none_left());
         };
         self.next = if port == high { low } else { port + 1 };
         Ok(port)

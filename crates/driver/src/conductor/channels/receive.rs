@@ -574,7 +574,7 @@ fn path_spec(
 ) -> ReceivePathSpec {
     ReceivePathSpec {
         transport: socket.transport,
-        control: control_address(channel),
+        control: control_address(channel).filter(|_| channel.kind.group().is_none()),
         group: channel.kind.group().map(|group| ReceiveGroup {
             control: group.control,
             ttl: socket.group_ttl,

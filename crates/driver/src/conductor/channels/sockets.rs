@@ -98,9 +98,16 @@ impl Sockets {
                 Err(error) => error,
             };
             ports.release(port);
-            tries -= 1;
-            if error.kind() != io::ErrorKind::AddrInUse || tries == 0 {
+            if error.kind() != io::ErrorKind::AddrInUse || port == asked {
                 return Err(self.refusal(channel, &request, &error));
+            }
+            tries -= 1;
+            if tries == 0 {
+                let fault = format!(
+                    "{}: other programs hold those that this driver does not",
+                    ports.none_left()
+                );
+                return Err(open_error(&fault, channel));
             }
         }
     }
@@ -338,7 +345,9 @@ mod tests {
             refusal
         };
         assert!(refusal(0, 12).contains("127.0.0.1:12: permission denied"));
-        assert!(refusal(0, 99).contains("in use"), "it ends");
+        let none_left =
+            "no available ports in range 10 12: other programs hold those that this driver does not";
+        assert!(refusal(0, 99).contains(none_left));
         assert!(
             refusal(10, 12).contains("127.0.0.1:10: "),
             "one that was asked for"

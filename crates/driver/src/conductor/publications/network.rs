@@ -301,10 +301,11 @@ impl Publication for NetworkPublication {
             return None;
         }
         let sent = self.sender_position();
+        let spies_set_the_pace = shared.spies_simulate_connection && !shared.has_receivers();
         let slowest_spy = stream
             .links
             .slowest()
-            .filter(|spy| spy.position.get_acquire() < sent);
+            .filter(|spy| spies_set_the_pace || spy.position.get_acquire() < sent);
         if let Some(spy) = slowest_spy {
             return Some(Holder::reader(spy));
         }
