@@ -306,12 +306,13 @@ class DriverConfig(DriverValues):
     1, with which they pass no router. Default: ``0``."""
 
     sender_wildcard_port_range: str | None = _setting(None, "text", "aeron.sender.wildcard.port.range")
-    """Ports for local addresses with port 0: first and last; 0 0 lets the kernel choose. Ports of the range
-    that other programs hold are passed over. Default: ``0 0``."""
+    """Ports for ``control`` addresses of publications with port 0: first and last; other publications have a
+    port of the kernel's choice. 0 0 lets the kernel choose all. The driver passes over ports of the range
+    that other programs hold, at most 1,000 for one channel. Default: ``0 0``."""
 
     receiver_wildcard_port_range: str | None = _setting(None, "text", "aeron.receiver.wildcard.port.range")
-    """As ``aeron.sender.wildcard.port.range``, for endpoints with port 0. A port that is in both ranges is
-    free for one of them only. Default: ``0 0``."""
+    """As ``aeron.sender.wildcard.port.range``, for the ``endpoint`` of subscriptions with port 0. A port that
+    is in both ranges is free for one of them only. Default: ``0 0``."""
 
     connects_sockets: bool | None = _setting(None, "boolean", "aeron.driver.connect")
     """Whether the socket of a publication with one endpoint is connected to it. A connected socket takes
