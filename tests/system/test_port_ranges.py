@@ -28,5 +28,6 @@ def test_a_port_that_another_program_has_is_passed_over() -> None:
         ):
             assert subscription.resolved_endpoint == f"127.0.0.1:{free}"
             assert publication.wait_until_connected(TIMEOUT_S)
-            with pytest.raises(headrace.RegistrationError, match=f"no available ports in range {held} {free}: other programs"):
+            none_left = f"no available ports in range {held} {free}: other programs"
+            with pytest.raises(headrace.RegistrationError, match=none_left):
                 client.add_subscription(ANY, 2)

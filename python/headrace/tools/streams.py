@@ -23,8 +23,10 @@ class Reader:
     is_spy: bool
     """It reads the log of the publication itself."""
     is_tethered: bool
-    """The publisher waits for it. For one with ``tether=false`` that falls behind it does not: the reader then loses its
-    image, keeps its last position here, and joins again later."""
+    """The publisher waits for it. For one with ``tether=false`` that falls behind it does not.
+
+    The reader then loses its image, keeps its last position here, and joins again later.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -236,10 +236,13 @@ impl ReceiverImage {
             self.touch(source, now_ns);
             self.frontier.advance(&self.shared.log, position, end);
             let term = self.shared.log.term(geometry.partition(position));
-            rebuild::insert(term, packet.term_offset as usize, datagram);
+            let inserted = rebuild::insert(term, packet.term_offset as usize, datagram);
             self.has_new_gap |= position > self.shared.high_water_mark.get();
             self.shared.high_water_mark.propose_max_release(end);
-            self.track_order(position, end);
+            // What was there already may end earlier: repairs are cut into datagrams in another way.
+            if inserted == rebuild::Insert::Inserted {
+                self.track_order(position, end);
+            }
             self.shared.log.doorbells().data.ring();
         } else {
             counters.flow_control_under_runs.increment_release();

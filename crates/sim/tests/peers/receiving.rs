@@ -7,7 +7,7 @@ use headrace_buffers::counters::{system_counter, type_ids};
 use headrace_client::{Client, Image};
 use headrace_driver::DriverConfig;
 use headrace_protocol::frame::{
-    DataHeader, ErrorFrame, FrameKind, RttMeasurement, Setup, StatusMessage, data, rtt, status_message,
+    DataHeader, ErrorFrame, FrameKind, Nak, RttMeasurement, Setup, StatusMessage, data, rtt, status_message,
 };
 use headrace_sim::Node;
 
@@ -493,4 +493,26 @@ fn a_probe_for_this_receiver_is_echoed() {
         .map(|echo| echo.echo_timestamp_ns)
         .collect();
     assert_eq!(echoed, [0, own]);
+}
+
+/// A repair, or another publisher of the same stream, cuts it into datagrams in another way: what is in a slot already may end
+/// earlier than what comes for it.
+#[test]
+fn a_gap_after_a_slot_that_was_there_is_asked_for() {
+    let datagram = |position: i64, count: i64| -> Vec<u8> {
+        let frames = (0..count).map(|number| frame_at(position + 64 * number, 64, WHOLE));
+        frames.flatten().collect()
+    };
+    let mut receiving = Receiving::on(CHANNEL, |_| {});
+    receiving.join();
+    let second = JOIN + 22 * 64;
+    receiving.send(&datagram(second, 1));
+    receiving.world.run_for(MILLISECOND / 20);
+    receiving.send(&datagram(JOIN, 22));
+    receiving.send(&datagram(second, 22));
+    receiving.live_for(200 * MILLISECOND, WHOLE);
+    assert_eq!(receiving.reader.poll().len(), 23);
+    let naks = receiving.peer.take_frames(FrameKind::Nak);
+    let nak = Nak::decode(&naks[0]).unwrap();
+    assert_eq!(i64::from(nak.term_offset), second + 64 - i64::from(TERM_LENGTH));
 }

@@ -117,24 +117,27 @@ fn receivers_of_a_group_leave_a_term_to_those_that_join() {
     );
 }
 
-/// A spy reads the log itself, and may rest where it does not count.
+/// A spy reads the log itself, may rest where it does not count, and may still be reading when it is closed.
 #[test]
-fn where_a_spy_reads_a_term_is_kept() {
-    let sending = Sending::connected(0);
-    let spy = Reader::subscribe(
-        &sending.client,
-        "aeron-spy:aeron:udp?endpoint=10.9.9.9:40123|tether=false",
-        STREAM,
-    );
-    sending
-        .world
-        .run_until(SECOND, "a spy", || spy.subscription.is_connected());
-    let mut sending = sending.and_sent(4);
-    let mut spy = spy;
-    assert_eq!(spy.poll().len(), 4);
-    sending.settle();
-    sending.hear_and_go_on(&status(0, 2 * MESSAGE));
-    spy.poll();
-    sending.hear_and_go_on(&status(0, 2 * MESSAGE));
-    assert_eq!(sending.kept(4), ALL);
+fn where_a_spy_reads_or_has_read_a_term_is_kept() {
+    for is_closed in [false, true] {
+        let sending = Sending::connected(0);
+        let channel = "aeron-spy:aeron:udp?endpoint=10.9.9.9:40123|tether=false";
+        let mut spy = Reader::subscribe(&sending.client, channel, STREAM);
+        sending
+            .world
+            .run_until(SECOND, "a spy", || spy.subscription.is_connected());
+        let mut sending = sending.and_sent(4);
+        assert_eq!(spy.poll().len(), 4);
+        if is_closed {
+            spy.subscription.close();
+        }
+        sending.settle();
+        sending.hear_and_go_on(&status(0, 2 * MESSAGE));
+        if !is_closed {
+            spy.poll();
+        }
+        sending.hear_and_go_on(&status(0, 2 * MESSAGE));
+        assert_eq!(sending.kept(4), ALL, "{is_closed}");
+    }
 }

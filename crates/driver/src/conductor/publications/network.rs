@@ -45,6 +45,8 @@ pub(crate) struct NetworkPublication {
     start_position: i64,
     last_activity_ns: i64,
     is_connected: bool,
+    /// Another than its receiver may look at what was sent, or write there, see [`Self::clean_behind`].
+    keeps_a_term: bool,
 }
 
 impl NetworkPublication {
@@ -55,6 +57,7 @@ impl NetworkPublication {
             spec,
             last_activity_ns: now_ns,
             is_connected: false,
+            keeps_a_term: false,
         }
     }
 
@@ -122,12 +125,12 @@ impl NetworkPublication {
         position.max(self.start_position)
     }
 
-    /// Receivers may ask for bytes again, and spies that no longer count may still read: a term is kept for them. What
-    /// the only receiver has read is zeroed at once, while its lines are in the caches.
+    /// Receivers may ask for bytes again, spies that no longer count may still read, and a publisher that was taken for dead may
+    /// still write where its hole was filled: a term is kept for them. What the only receiver has read is zeroed at once
+    /// otherwise, while its lines are in the caches.
     fn clean_behind(&mut self, consumed: i64) {
         let kept = consumed - self.stream.spec.log.term_length() as i64;
-        let is_spied_on = !self.stream.links.is_empty();
-        let target = if is_spied_on {
+        let target = if self.keeps_a_term {
             kept
         } else {
             kept.max(consumed.min(self.spec.shared.consumption_position()))
@@ -237,6 +240,7 @@ impl Publication for NetworkPublication {
     }
 
     fn on_linked(&mut self) {
+        self.keeps_a_term = true;
         self.update_has_spies();
     }
 
@@ -336,6 +340,7 @@ impl Publication for NetworkPublication {
             }
             PublicationState::Linger | PublicationState::Done => {}
         }
+        self.keeps_a_term |= tick.unblocked;
         tick
     }
 }
