@@ -615,11 +615,6 @@ fn groups_that_cannot_be() {
                 "ttl=256 is not in range 0 to 255",
             ),
             (
-                "endpoint=224.0.1.1:1|ttl=x",
-                GenericError,
-                "could not parse ttl=x in URI: aeron:udp?endpoint=224.0.1.1:1|ttl=x: must be a whole number from 0 to 255",
-            ),
-            (
                 "endpoint=224.0.1.1:1|ttl=-1",
                 GenericError,
                 "ttl=-1 is not in range 0 to 255",
