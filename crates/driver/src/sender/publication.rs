@@ -443,10 +443,11 @@ impl SenderPublication {
     }
 
     /// What a single receiver has read need not be kept for it. Of several, one that joins late may lack it; so may one
-    /// that a SETUP on its way still makes.
+    /// that a SETUP on its way still makes, and one that comes from another publisher of the stream.
     fn note_consumption(&self, position: i64, now_ns: i64) {
         let is_settled = now_ns - self.last_told_ns > SETUP_LIFETIME_NS;
-        if !self.shared.has_group_semantics && self.receivers.count() == 1 && is_settled {
+        let is_alone = !self.shared.has_group_semantics && !self.shared.may_have_a_twin;
+        if is_alone && self.receivers.count() == 1 && is_settled {
             self.shared.advance_consumption_position(position);
         }
     }

@@ -83,6 +83,8 @@ pub(crate) struct PublicationShared {
     pub mtu_length: usize,
     /// Receivers form a group: more than one may answer.
     pub has_group_semantics: bool,
+    /// The channel says where the stream begins: another publisher may send the same one, and a receiver come from there.
+    pub may_have_a_twin: bool,
     /// What it has to do with answers.
     pub exchange: Exchange,
     /// Heartbeats carry the end-of-stream flag once the stream has ended.
@@ -125,6 +127,8 @@ pub(crate) struct PublicationIdentity {
     pub mtu_length: usize,
     /// See [`PublicationShared::has_group_semantics`].
     pub has_group_semantics: bool,
+    /// See [`PublicationShared::may_have_a_twin`].
+    pub may_have_a_twin: bool,
     /// See [`PublicationShared::exchange`].
     pub exchange: Exchange,
     /// See [`PublicationShared::signals_end_of_stream`].
@@ -165,6 +169,7 @@ impl PublicationShared {
             log,
             mtu_length: identity.mtu_length,
             has_group_semantics: identity.has_group_semantics,
+            may_have_a_twin: identity.may_have_a_twin,
             exchange: identity.exchange,
             signals_end_of_stream: identity.signals_end_of_stream,
             spies_simulate_connection: identity.spies_simulate_connection,

@@ -7,8 +7,8 @@ use crate::common::{MILLISECOND, SECOND, STREAM};
 use crate::sending::{self, Sending, nak};
 use crate::{SESSION, WINDOW};
 
-const DATA: &str = "224.0.1.1:40123";
-const ANSWERS: &str = "224.0.1.2:40123";
+pub(crate) const DATA: &str = "224.0.1.1:40123";
+pub(crate) const ANSWERS: &str = "224.0.1.2:40123";
 const TAG: i64 = 1001;
 /// The timeout that the channels here give a silent receiver.
 const TIMEOUT_NS: i64 = 2 * SECOND;
@@ -18,7 +18,7 @@ const MESSAGE: [u8; 4000] = [7; 4000];
 const AFTER: i32 = 4096;
 
 /// A publication to a group, of which no receiver has spoken.
-pub(crate) fn group(parameters: &str) -> Sending {
+fn group(parameters: &str) -> Sending {
     let mut sending = Sending::to(DATA, parameters);
     sending.socket = ANSWERS.parse().unwrap();
     sending

@@ -1,10 +1,10 @@
 //! How long a publication keeps what it has sent.
 
 use headrace_buffers::Memory;
-use headrace_protocol::frame::{FrameKind, StatusMessage};
+use headrace_protocol::frame::{FrameKind, Nak, StatusMessage};
 
 use crate::common::{MILLISECOND, Reader, SECOND, STREAM};
-use crate::groups::group;
+use crate::groups::{ANSWERS, DATA};
 use crate::sending::{Sending, nak, status};
 
 const MESSAGE: i32 = 1024;
@@ -18,7 +18,10 @@ impl Sending {
 
     /// A receiver says how far it is; then another message brings publishers room, and the log its cleaning.
     fn hear_and_go_on(&mut self, message: &StatusMessage) {
-        self.answer(message);
+        self.answer(&StatusMessage {
+            consumption_term_id: self.first_term(),
+            ..*message
+        });
         self.world.run_for(2 * MILLISECOND);
         assert!(self.offers(&[5; 992]));
         self.world.run_for(2 * MILLISECOND);
@@ -39,12 +42,21 @@ impl Sending {
     /// Which of the first messages come again when they are asked for, one by one.
     fn repaired(&self, count: i32) -> Vec<bool> {
         let is_repaired = |message: i32| {
-            self.send(&nak(message * MESSAGE, MESSAGE));
+            let mut asked = Nak::decode(&nak(message * MESSAGE, MESSAGE)).unwrap();
+            asked.term_id = self.first_term();
+            let mut frame = [0; Nak::LENGTH];
+            asked.encode(&mut frame);
+            self.send(&frame);
             self.world.run_for(20 * MILLISECOND);
             !self.peer.take_frames(FrameKind::Data).is_empty()
         };
         (0..count).map(is_repaired).collect()
     }
+}
+
+/// A stream that one receiver reads, of which no other publisher has the like.
+fn connected(count: usize) -> Sending {
+    Sending::at_any_term("10.9.9.9:40123", "").and_sent(count)
 }
 
 /// Of the first four messages.
@@ -53,7 +65,7 @@ const LAST_TWO: [bool; 4] = [false, false, true, true];
 
 #[test]
 fn what_the_only_receiver_has_read_is_neither_kept_nor_sent_again() {
-    let mut sending = Sending::connected(4);
+    let mut sending = connected(4);
     assert_eq!(
         (sending.kept(4), sending.repaired(4)),
         (ALL.to_vec(), ALL.to_vec())
@@ -78,7 +90,7 @@ fn what_the_only_receiver_has_read_is_neither_kept_nor_sent_again() {
 /// A receiver that joins, or comes back, may be further back than the one that was there.
 #[test]
 fn of_several_receivers_none_decides_what_is_kept() {
-    let mut sending = Sending::connected(4);
+    let mut sending = connected(4);
     sending.settle();
     let other = StatusMessage {
         receiver_id: 2,
@@ -95,7 +107,7 @@ fn of_several_receivers_none_decides_what_is_kept() {
 /// What was not sent is not read, whatever a receiver says.
 #[test]
 fn a_receiver_that_claims_more_than_was_sent_ends_no_repair_of_what_follows() {
-    let mut sending = Sending::connected(2);
+    let mut sending = connected(2);
     sending.settle();
     sending.hear_and_go_on(&status(0, 8 * MESSAGE));
     sending.hear_and_go_on(&status(0, 2 * MESSAGE));
@@ -108,7 +120,9 @@ fn a_receiver_that_claims_more_than_was_sent_ends_no_repair_of_what_follows() {
 
 #[test]
 fn receivers_of_a_group_leave_a_term_to_those_that_join() {
-    let mut sending = group("").and_sent(4);
+    let mut sending = Sending::at_any_term(DATA, "");
+    sending.socket = ANSWERS.parse().unwrap();
+    let mut sending = sending.and_sent(4);
     sending.settle();
     sending.hear_and_go_on(&status(0, 2 * MESSAGE));
     assert_eq!(
@@ -121,7 +135,7 @@ fn receivers_of_a_group_leave_a_term_to_those_that_join() {
 #[test]
 fn where_a_spy_reads_or_has_read_a_term_is_kept() {
     for is_closed in [false, true] {
-        let sending = Sending::connected(0);
+        let sending = connected(0);
         let channel = "aeron-spy:aeron:udp?endpoint=10.9.9.9:40123|tether=false";
         let mut spy = Reader::subscribe(&sending.client, channel, STREAM);
         sending
@@ -140,4 +154,16 @@ fn where_a_spy_reads_or_has_read_a_term_is_kept() {
         sending.hear_and_go_on(&status(0, 2 * MESSAGE));
         assert_eq!(sending.kept(4), ALL, "{is_closed}");
     }
+}
+
+/// A subscription with two paths that comes back may begin where the slower publisher of a stream is.
+#[test]
+fn where_the_stream_may_have_another_publisher_a_term_is_kept() {
+    let mut sending = Sending::connected(4);
+    sending.settle();
+    sending.hear_and_go_on(&status(0, 2 * MESSAGE));
+    assert_eq!(
+        (sending.kept(4), sending.repaired(4)),
+        (ALL.to_vec(), ALL.to_vec())
+    );
 }

@@ -43,6 +43,12 @@ impl Sending {
     }
 
     pub(crate) fn to(endpoint: &str, parameters: &str) -> Self {
+        let position = format!("|init-term-id={FIRST_TERM}|term-id={FIRST_TERM}|term-offset=0");
+        Self::at_any_term(endpoint, &(position + parameters))
+    }
+
+    /// The same, where the driver chooses the first term.
+    pub(crate) fn at_any_term(endpoint: &str, parameters: &str) -> Self {
         let world = World::new(41);
         let mut peer = Peer::new(&world);
         if let Ok(address) = endpoint.parse() {
@@ -51,10 +57,7 @@ impl Sending {
         world.network().set_name("elsewhere", Some(peer.address.ip()));
         let node = world.add_node("left").unwrap();
         let client = node.connect().unwrap();
-        let start = format!(
-            "{}|session-id={SESSION}|init-term-id={FIRST_TERM}|term-id={FIRST_TERM}|term-offset=0{parameters}",
-            channel(endpoint)
-        );
+        let start = format!("{}|session-id={SESSION}{parameters}", channel(endpoint));
         let publication = client.add_exclusive_publication(&start, STREAM).unwrap();
         world.run_for(MILLISECOND);
         let sent = peer.take_datagrams();
@@ -81,7 +84,10 @@ impl Sending {
     /// The same with so many messages on the wire.
     pub(crate) fn and_sent(self, count: usize) -> Self {
         let mut sending = self;
-        sending.answer(&status(0, 0));
+        sending.answer(&StatusMessage {
+            consumption_term_id: sending.first_term(),
+            ..status(0, 0)
+        });
         sending.world.run_for(2 * MILLISECOND);
         for _ in 0..count {
             assert!(sending.offers(&[5; 992]));
@@ -111,6 +117,10 @@ impl Sending {
 
     pub(crate) fn counter(&self, type_id: i32) -> i64 {
         common::counter(&self.node, type_id)
+    }
+
+    pub(crate) fn first_term(&self) -> i32 {
+        self.setups[0].initial_term_id
     }
 
     /// What publishers write to.

@@ -307,6 +307,7 @@ fn shared_half(
         stream_id: request.stream_id,
         mtu_length: request.params.mtu_length,
         has_group_semantics,
+        may_have_a_twin: request.params.initial_position.is_some(),
         exchange: Exchange::of(&request.params),
         signals_end_of_stream: request.params.signals_end_of_stream,
         spies_simulate_connection: request.params.spies_simulate_connection,
