@@ -40,7 +40,7 @@ impl Agents {
         idle_control: &Control,
     ) -> Result<(Vec<AgentRunner>, Option<Invoker>), DriverError> {
         if config.threading() == ThreadingMode::Invoker {
-            let all = vec![self.sender, self.receiver, self.resource_agent, self.conductor];
+            let all = vec![self.sender, self.conductor, self.resource_agent, self.receiver];
             let invoker = Invoker::new(Box::new(Composite::new(all)), Arc::clone(clock));
             return Ok((Vec::new(), Some(invoker)));
         }

@@ -53,6 +53,8 @@ pub(super) struct Sent {
     pub(super) bytes: usize,
     /// Every publication had its turn.
     pub(super) is_all: bool,
+    /// A publication waits for a status message to send on.
+    pub(super) is_limited: bool,
 }
 
 impl Default for Sent {
@@ -60,6 +62,7 @@ impl Default for Sent {
         Self {
             bytes: 0,
             is_all: true,
+            is_limited: false,
         }
     }
 }
@@ -160,6 +163,7 @@ impl SendEndpoint {
             let publication = &mut self.publications[index];
             let mut out = cycle.outgoing(way.to_asker(publication.asker()));
             sent.bytes += publication.send(now_ns, timeout_ns, &mut out);
+            sent.is_limited |= publication.is_limited();
             sends += out.sends;
             if sends >= SENDS_A_TURN {
                 self.first_to_send = index + 1;

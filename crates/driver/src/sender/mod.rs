@@ -29,12 +29,16 @@ use crate::endpoint::EndpointId;
 use crate::mailbox::Inbox;
 use crate::names::Following;
 use crate::proxy::{ConductorProxy, ConductorReply, SenderCommand};
-use endpoint::{Cycle, SendEndpoint};
+use endpoint::{Cycle, SendEndpoint, Sent};
 use outgoing::SendBuffers;
 use publication::{Repairs, SenderPublication};
 
 /// How late the timers of a sender may be that has nothing to send.
 const TIMER_RESOLUTION: Duration = Duration::from_millis(10);
+
+/// Time between polls of the control sockets while nothing is sent and no publication waits for a status message. Less
+/// than matters to a repair, and enough that a busy thread does not spend its time on empty sockets.
+const IDLE_POLL_INTERVAL_NS: i64 = 10_000;
 
 /// Messages taken from a control socket in one poll.
 const RECEIVE_BUFFERS: usize = 4;
@@ -203,26 +207,27 @@ impl Sender {
         }
     }
 
-    fn send(&mut self, now_ns: i64) -> usize {
+    fn send(&mut self, now_ns: i64) -> Sent {
         let count = self.endpoints.len();
+        let mut total = Sent::default();
         if count == 0 {
-            return 0;
+            return total;
         }
         self.first_to_send = (self.first_to_send + 1) % count;
         let first = self.first_to_send;
         let (endpoints, _, mut cycle) = self.cycle(now_ns);
         let (earlier, later) = endpoints.split_at_mut(first);
-        let (mut bytes, mut is_turn_left) = (0, false);
         for endpoint in later.iter_mut().chain(earlier) {
             let sent = endpoint.send(&mut cycle);
-            bytes += sent.bytes;
-            is_turn_left |= !sent.is_all;
+            total.bytes += sent.bytes;
+            total.is_all &= sent.is_all;
+            total.is_limited |= sent.is_limited;
         }
-        self.is_turn_left = is_turn_left;
-        if bytes > 0 {
-            self.counters.bytes_sent.add(bytes as i64);
+        self.is_turn_left = !total.is_all;
+        if total.bytes > 0 {
+            self.counters.bytes_sent.add(total.bytes as i64);
         }
-        bytes
+        total
     }
 
     fn poll(&mut self, now_ns: i64) -> usize {
@@ -267,18 +272,23 @@ impl Agent for Sender {
             work_count += 1;
         }
         let short_sends = self.counters.short_sends.get();
-        let bytes = self.send(now_ns);
+        let sent = self.send(now_ns);
         self.is_socket_full = short_sends != self.counters.short_sends.get();
-        self.cycles_since_poll += 1;
-        if bytes == 0
+        let interval_ns = if sent.bytes == 0 {
+            IDLE_POLL_INTERVAL_NS
+        } else {
+            self.cycles_since_poll += 1;
+            self.settings.status_message_timeout_ns / 2
+        };
+        if sent.is_limited
             || self.cycles_since_poll >= self.settings.send_to_status_poll_ratio
-            || now_ns - self.last_poll_ns >= self.settings.status_message_timeout_ns / 2
+            || now_ns - self.last_poll_ns >= interval_ns
             || self.is_socket_full
         {
             work_count += self.poll(now_ns);
         }
         self.check_re_resolution(now_ns);
-        work_count + bytes + usize::from(self.is_turn_left)
+        work_count + sent.bytes + usize::from(self.is_turn_left)
     }
 
     fn describe(&self, interests: &mut Interests) {

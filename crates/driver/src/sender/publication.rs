@@ -60,6 +60,7 @@ pub(super) struct SenderPublication {
     last_response_setup: Option<(i64, i32)>,
     // Running into the limit is counted once between two successful sends.
     counts_next_limit: bool,
+    is_limited: bool,
     last_setup_ns: i64,
     /// The last that left, asked for or not.
     last_told_ns: i64,
@@ -94,6 +95,7 @@ impl SenderPublication {
             asker: None,
             last_response_setup: None,
             counts_next_limit: false,
+            is_limited: false,
             last_setup_ns: now_ns - SETUP_INTERVAL_NS - 1, // the first goes out at once
             last_told_ns: now_ns,
             last_data_or_heartbeat_ns: now_ns,
@@ -189,6 +191,7 @@ impl SenderPublication {
     }
 
     fn send_data(&mut self, now_ns: i64, out: &mut Outgoing<'_>) -> usize {
+        self.is_limited = false;
         let shared = &self.shared;
         let position = shared.sender_position.get();
         let window = shared.sender_limit.get() - position;
@@ -229,7 +232,13 @@ impl SenderPublication {
         advance
     }
 
+    /// In its last turn the receivers' windows had no room for it.
+    pub(super) fn is_limited(&self) -> bool {
+        self.is_limited
+    }
+
     fn on_limit(&mut self, out: &Outgoing<'_>) {
+        self.is_limited = true;
         if std::mem::take(&mut self.counts_next_limit) {
             self.shared.back_pressure_events.increment_release();
             out.counters.flow_control_limits.increment_release();
@@ -464,11 +473,14 @@ impl SenderPublication {
         let length_max = self
             .flow_control
             .retransmit_length_max(shared.log.term_length() as i32);
+        let Some(nak) = repairable_part(nak, shared) else {
+            return;
+        };
         self.repairs.follow(self.receivers.late_after_ns());
         let overflowed = self
             .repairs
             .retransmit
-            .on_nak(nak, length_max, now_ns, |range| out.resend(shared, range));
+            .on_nak(&nak, length_max, now_ns, |range| out.resend(shared, range));
         if overflowed {
             out.counters.retransmit_overflow.increment_release();
         }
@@ -537,4 +549,18 @@ impl SenderPublication {
             self.shared.log.doorbells().position.ring();
         }
     }
+}
+
+/// A NAK without the bytes that are not sent again. They were read while it was on its way, and an action on them would
+/// hold back requests for what follows.
+fn repairable_part(nak: &Nak, shared: &PublicationShared) -> Option<Nak> {
+    let geometry = shared.log.geometry();
+    let begin = geometry.position(nak.term_id, nak.term_offset as usize);
+    let excess = (shared.lowest_repairable_position() - begin).max(0);
+    let excess = i32::try_from(excess).ok().filter(|excess| *excess < nak.length)?;
+    Some(Nak {
+        term_offset: nak.term_offset + excess,
+        length: nak.length - excess,
+        ..*nak
+    })
 }

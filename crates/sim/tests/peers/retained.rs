@@ -1,13 +1,26 @@
 //! How long a publication keeps what it has sent.
 
 use headrace_buffers::Memory;
-use headrace_protocol::frame::{FrameKind, Nak, StatusMessage};
+use headrace_buffers::log::LogBuffers;
+use headrace_client::ClaimResult;
+use headrace_protocol::frame::{DataHeader, FrameKind, Nak, StatusMessage};
 
-use crate::common::{MILLISECOND, Reader, SECOND, STREAM};
+use crate::TERM_LENGTH;
+use crate::common::{MILLISECOND, Reader, SECOND, STREAM, is_accepted};
 use crate::groups::{ANSWERS, DATA};
 use crate::sending::{Sending, nak, status};
 
 const MESSAGE: i32 = 1024;
+/// More than the driver's unblock time-out.
+const UNBLOCK_SECONDS: usize = 20;
+const OTHER_SESSION: i32 = 78;
+
+/// Whether the log still has one of the first messages.
+fn has_bytes(log: &LogBuffers, message: i32) -> bool {
+    let mut bytes = [0; MESSAGE as usize];
+    log.term(0).get_bytes((message * MESSAGE) as usize, &mut bytes);
+    bytes.iter().any(|byte| *byte != 0)
+}
 
 impl Sending {
     /// Longer than a SETUP may be on its way.
@@ -31,12 +44,7 @@ impl Sending {
     /// Which of the first messages the log still has.
     fn kept(&self, count: i32) -> Vec<bool> {
         let log = self.log();
-        let has_bytes = |message: i32| {
-            let mut bytes = [0; MESSAGE as usize];
-            log.term(0).get_bytes((message * MESSAGE) as usize, &mut bytes);
-            bytes.iter().any(|byte| *byte != 0)
-        };
-        (0..count).map(has_bytes).collect()
+        (0..count).map(|message| has_bytes(&log, message)).collect()
     }
 
     /// Which of the first messages come again when they are asked for, one by one.
@@ -166,4 +174,66 @@ fn where_the_stream_may_have_another_publisher_a_term_is_kept() {
         (sending.kept(4), sending.repaired(4)),
         (ALL.to_vec(), ALL.to_vec())
     );
+}
+
+/// A publisher that was taken for dead may go on. Its late write must be gone when the log comes round.
+#[test]
+fn what_is_written_late_into_a_hole_is_zeroed() {
+    let sending = connected(0);
+    // The driver fills holes of publications that several may write to.
+    let channel = format!("aeron:udp?endpoint=10.9.9.9:40123|term-length=64k|session-id={OTHER_SESSION}");
+    let publication = sending.client.add_publication(&channel, STREAM).unwrap();
+    let log = sending.log_of(publication.registration_id());
+    let hear = |position: i32| {
+        let term = log
+            .geometry()
+            .initial_term_id()
+            .wrapping_add(position / TERM_LENGTH);
+        sending.answer(&StatusMessage {
+            session_id: OTHER_SESSION,
+            consumption_term_id: term,
+            ..status(0, position % TERM_LENGTH)
+        });
+        sending.world.run_for(2 * MILLISECOND);
+    };
+    hear(0);
+    let ClaimResult::Claimed(mut late) = publication.try_claim(992).unwrap() else {
+        panic!("there is room");
+    };
+    for _ in 0..UNBLOCK_SECONDS {
+        hear(0);
+        sending.world.run_for(SECOND);
+    }
+    // Another message brings publishers room, and the log its cleaning.
+    hear(MESSAGE);
+    assert!(is_accepted(publication.offer(&[5; 992])));
+    hear(2 * MESSAGE);
+    late.put(0, &[7; 992]);
+    assert!(!late.commit(), "the driver has filled the hole");
+    for message in 2..=TERM_LENGTH / MESSAGE + 1 {
+        // The first offer after the end of a term only turns to the next one.
+        assert!((0..2).any(|_| is_accepted(publication.offer(&[5; 992]))));
+        hear((message + 1) * MESSAGE);
+    }
+    assert!(!has_bytes(&log, 0));
+}
+
+/// The receiver misses the end of what it asks for: it has read the rest while its request was on the way.
+#[test]
+fn of_a_late_request_the_end_is_sent_again() {
+    let mut sending = connected(4);
+    sending.settle();
+    sending.hear_and_go_on(&status(0, 2 * MESSAGE));
+    let mut late = Nak::decode(&nak(MESSAGE, 2 * MESSAGE)).unwrap();
+    late.term_id = sending.first_term();
+    let mut frame = [0; Nak::LENGTH];
+    late.encode(&mut frame);
+    sending.send(&frame);
+    sending.world.run_for(MILLISECOND);
+    let repeated = sending.peer.take_frames(FrameKind::Data);
+    let offsets: Vec<_> = repeated
+        .iter()
+        .map(|frame| DataHeader::decode(frame).unwrap().term_offset)
+        .collect();
+    assert_eq!(offsets, [2 * MESSAGE]);
 }

@@ -125,7 +125,12 @@ impl Sending {
 
     /// What publishers write to.
     pub(crate) fn log(&self) -> LogBuffers {
-        let name = format!("publications/{}.logbuffer", self.publication.registration_id());
+        self.log_of(self.publication.registration_id())
+    }
+
+    /// The same, of any publication of the client.
+    pub(crate) fn log_of(&self, registration_id: i64) -> LogBuffers {
+        let name = format!("publications/{registration_id}.logbuffer");
         LogBuffers::map(&self.node.directory().join(name)).unwrap()
     }
 

@@ -142,18 +142,30 @@ impl ReceiveBatch {
     }
 
     fn fill(&mut self, socket: &UdpSocket) -> io::Result<usize> {
-        self.reset();
+        // The kernel looks once more after the last message that it finds. That is a good part of what a message costs
+        // that comes alone, so only a socket that had several of late is asked for several.
+        let offered = if socket.expects_several() {
+            self.messages.len()
+        } else {
+            1
+        };
+        self.reset(offered);
         loop {
-            let outcome = match socket.receive_mode() {
-                OffloadMode::Single => self.fill_singly(socket.as_raw_fd()),
-                _ => self.fill_vector(socket.as_raw_fd()),
+            let outcome = if offered == 1 || socket.receive_mode() == OffloadMode::Single {
+                self.fill_singly(socket.as_raw_fd(), offered)
+            } else {
+                self.fill_vector(socket.as_raw_fd())
             };
             match outcome {
                 Ok(filled) => {
+                    socket.set_expects_several(filled > 1 || filled == offered);
                     self.filled = filled;
                     return Ok(self.count());
                 }
-                Err(error) if is_transient(&error) => return Ok(0),
+                Err(error) if is_transient(&error) => {
+                    socket.set_expects_several(false);
+                    return Ok(0);
+                }
                 Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
                     socket.set_receive_mode(OffloadMode::Single);
                 }
@@ -162,10 +174,10 @@ impl ReceiveBatch {
         }
     }
 
-    /// Offers every buffer to the kernel at its full length.
-    fn reset(&mut self) {
+    /// Offers so many buffers to the kernel, each at its full length.
+    fn reset(&mut self, offered: usize) {
         self.filled = 0;
-        let chunks = self.bytes.chunks_exact_mut(self.buffer_length);
+        let chunks = self.bytes.chunks_exact_mut(self.buffer_length).take(offered);
         for (i, chunk) in chunks.enumerate() {
             self.vectors[i] = libc::iovec {
                 iov_base: chunk.as_mut_ptr().cast(),
@@ -197,8 +209,8 @@ impl ReceiveBatch {
         usize::try_from(received).map_err(|_| io::Error::last_os_error())
     }
 
-    fn fill_singly(&mut self, descriptor: RawFd) -> io::Result<usize> {
-        for (i, message) in self.messages.iter_mut().enumerate() {
+    fn fill_singly(&mut self, descriptor: RawFd, offered: usize) -> io::Result<usize> {
+        for (i, message) in self.messages[..offered].iter_mut().enumerate() {
             // SAFETY: as for `fill_vector`.
             let received = unsafe { libc::recvmsg(descriptor, &mut message.msg_hdr, libc::MSG_DONTWAIT) };
             match u32::try_from(received) {
@@ -208,7 +220,7 @@ impl ReceiveBatch {
                 Err(_) => return Ok(i),
             }
         }
-        Ok(self.messages.len())
+        Ok(offered)
     }
 
     fn count(&mut self) -> usize {
@@ -285,6 +297,23 @@ mod tests {
             batch.for_each(|datagrams| lengths.push(datagrams.bytes.len()));
             assert_eq!((lengths, batch.truncated()), (vec![64, 32], 1));
         }
+    }
+
+    /// How many of six waiting datagrams each receive takes.
+    #[test]
+    fn a_socket_is_asked_for_several_messages_once_they_come_together() {
+        let options = SocketOptions {
+            offload: OffloadMode::Vectored,
+            ..SocketOptions::default()
+        };
+        let to = UdpSocket::bind("127.0.0.1:0".parse().unwrap(), &options).unwrap();
+        let mut batch = ReceiveBatch::new(4);
+        assert_eq!(to.receive(&mut batch).unwrap(), 0);
+        for _ in 0..6 {
+            to.send_to(Region::of(b"message"), to.local_addr().ok()).unwrap();
+        }
+        let taken = [(); 4].map(|()| to.receive(&mut batch).unwrap());
+        assert_eq!(taken, [1, 4, 1, 0]);
     }
 
     #[test]

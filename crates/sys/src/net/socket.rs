@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, RawFd};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
@@ -31,6 +31,7 @@ pub struct UdpSocket {
     socket: Socket,
     send_mode: AtomicU8,
     receive_mode: AtomicU8,
+    expects_several: AtomicBool,
     send_buffer_is_set: bool,
     receive_buffer_is_set: bool,
     group_ttl: u8,
@@ -68,6 +69,7 @@ impl UdpSocket {
         Ok(Self {
             send_mode: AtomicU8::new(send_mode as u8),
             receive_mode: AtomicU8::new(receive_mode as u8),
+            expects_several: AtomicBool::new(true),
             send_buffer_is_set: options.send_buffer_length.is_some(),
             receive_buffer_is_set: options.receive_buffer_length.is_some(),
             group_ttl: granted_ttl(&socket, options)?,
@@ -136,6 +138,15 @@ impl UdpSocket {
 
     pub(super) fn set_receive_mode(&self, mode: OffloadMode) {
         self.receive_mode.store(mode as u8, Ordering::Relaxed);
+    }
+
+    /// Whether the next receive is likely to find more than one message.
+    pub(super) fn expects_several(&self) -> bool {
+        self.expects_several.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_expects_several(&self, expects_several: bool) {
+        self.expects_several.store(expects_several, Ordering::Relaxed);
     }
 }
 
