@@ -36,8 +36,11 @@ use publication::{Repairs, SenderPublication};
 /// How late the timers of a sender may be that has nothing to send.
 const TIMER_RESOLUTION: Duration = Duration::from_millis(10);
 
-/// Time between polls of the control sockets while nothing is sent and no publication waits for a status message. Less
-/// than matters to a repair, and enough that a busy thread does not spend its time on empty sockets.
+/// Duty cycles between polls of the control sockets while nothing is sent and no publication waits for a status message: a
+/// thread that is busy with other agents does not look at empty sockets most of the time.
+const IDLE_POLL_CYCLES: usize = 3;
+
+/// Time after which it looks all the same, where cycles are long. It is less than matters to a repair.
 const IDLE_POLL_INTERVAL_NS: i64 = 10_000;
 
 /// Messages taken from a control socket in one poll.
@@ -274,14 +277,15 @@ impl Agent for Sender {
         let short_sends = self.counters.short_sends.get();
         let sent = self.send(now_ns);
         self.is_socket_full = short_sends != self.counters.short_sends.get();
-        let interval_ns = if sent.bytes == 0 {
-            IDLE_POLL_INTERVAL_NS
+        self.cycles_since_poll += 1;
+        let (cycles, interval_ns) = if sent.bytes > 0 {
+            let interval_ns = self.settings.status_message_timeout_ns / 2;
+            (self.settings.send_to_status_poll_ratio, interval_ns)
         } else {
-            self.cycles_since_poll += 1;
-            self.settings.status_message_timeout_ns / 2
+            (IDLE_POLL_CYCLES, IDLE_POLL_INTERVAL_NS)
         };
         if sent.is_limited
-            || self.cycles_since_poll >= self.settings.send_to_status_poll_ratio
+            || self.cycles_since_poll >= cycles
             || now_ns - self.last_poll_ns >= interval_ns
             || self.is_socket_full
         {
