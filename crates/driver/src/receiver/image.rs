@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use headrace_buffers::log::rebuild;
 use headrace_protocol::ErrorCode;
 use headrace_protocol::frame::{
-    ErrorFrame, FrameError, Nak, ResponseSetup, RttMeasurement, Setup, StatusMessage, data, rtt,
+    ErrorFrame, FrameError, Nak, Packet, ResponseSetup, RttMeasurement, Setup, StatusMessage, data, rtt,
     status_message, validate_data,
 };
 use headrace_protocol::loss::MeasuredRoundTrip;
@@ -227,7 +227,7 @@ impl ReceiverImage {
         // Of padding only the header travels and is written. So padding that begins inside the window is taken,
         // although it ends outside: senders send it so, since nothing of it needs room.
         let written_end = end.min(position + datagram.len() as i64);
-        if written_end > self.overrun_threshold {
+        if written_end > self.overrun_threshold && !self.is_after_padding(&packet, position) {
             counters.flow_control_over_runs.increment_release();
             self.last_overrun_ns = Some(now_ns);
         } else if packet.is_heartbeat {
@@ -251,6 +251,17 @@ impl ReceiverImage {
             }
         }
         Ok(())
+    }
+
+    /// A sender whose last frame was padding stands at the end of the term, which may lie outside the window. Without its
+    /// heartbeat from there an image that lacks all before it would have nothing to ask for, and end.
+    #[cold]
+    fn is_after_padding(&self, packet: &Packet, position: i64) -> bool {
+        // Padding is shorter than the message that did not fit, headers included, and no message is half as long as a term.
+        let padding_length_max = self.shared.log.term_length() as i64 / 2;
+        packet.is_heartbeat
+            && packet.term_offset == 0
+            && position - self.overrun_threshold < padding_length_max
     }
 
     /// Spares the conductor the walk over frames that came in order. After a gap, order begins again where the conductor

@@ -165,6 +165,34 @@ pub(crate) fn heartbeat_at(position: i64, flags: u8) -> Vec<u8> {
     frame_at(position, 0, flags)
 }
 
+/// Padding that begins inside the window may end outside, and all of it and before it may be lost.
+#[test]
+fn a_publisher_that_stands_after_padding_outside_the_window_is_heard() {
+    let mut receiving = Receiving::joined();
+    let term_end = 2 * i64::from(TERM_LENGTH);
+    let has_read = term_end - i64::from(TERM_LENGTH) / 2 - 1024;
+    for position in (JOIN..has_read).step_by(1024) {
+        receiving.send(&frame_at(position, 1024, WHOLE));
+        receiving.world.run_for(MILLISECOND);
+        receiving.reader.poll();
+    }
+    receiving.world.run_for(SECOND / 2);
+    // Elsewhere outside the window a publisher cannot stand.
+    for position in [term_end - 32, term_end + 32, term_end + i64::from(TERM_LENGTH)] {
+        receiving.send(&heartbeat_at(position, WHOLE));
+        receiving.world.run_for(SECOND / 10);
+        assert_eq!(receiving.high_water_mark(), has_read);
+    }
+    assert_eq!(receiving.naks_sent(), 0);
+    receiving.send(&heartbeat_at(term_end, WHOLE));
+    receiving.world.run_for(SECOND / 10);
+    assert_eq!(receiving.high_water_mark(), term_end);
+    let naks = receiving.peer.take_frames(FrameKind::Nak);
+    let asked = Nak::decode(&naks[0]).unwrap();
+    assert_eq!(i64::from(asked.term_offset), has_read % i64::from(TERM_LENGTH));
+    assert_eq!(i64::from(asked.length), term_end - has_read);
+}
+
 #[test]
 fn unknown_data_asks_for_a_setup_once_a_second() {
     let receiving = Receiving::silent();
