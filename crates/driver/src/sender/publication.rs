@@ -246,12 +246,16 @@ impl SenderPublication {
     }
 
     /// Lets flow control move the limit of an idle stream. A stream that only spies read moves with the
-    /// fastest of them instead: it has no receiver to send to.
+    /// fastest of them instead: it has no receiver to send to. They wait for one that is about to be there, which they could
+    /// leave too far behind before its first status message comes.
     fn update_idle_limit(&mut self, now_ns: i64) {
         let shared = &self.shared;
         let (mut position, limit) = (shared.sender_position.get(), shared.sender_limit.get());
         let mut from_limit = limit;
-        if shared.spies_simulate_connection && !self.receivers.is_live() {
+        if shared.spies_simulate_connection
+            && !self.receivers.is_live()
+            && !self.flow_control.awaits_first_receiver(now_ns)
+        {
             let spy_position = shared.spy_position();
             if spy_position > position {
                 position = spy_position;

@@ -30,6 +30,11 @@ pub trait FlowControl: Send {
     /// A SETUP that a receiver asked for is about to be sent.
     fn on_setup(&mut self, now_ns: i64, limit: i64);
 
+    /// A receiver was sent the SETUP that it asked for, has not spoken yet, and would be the first that counts.
+    fn awaits_first_receiver(&self, _now_ns: i64) -> bool {
+        false
+    }
+
     /// A receiver asked for a SETUP.
     fn on_trigger_setup(&mut self, message: &StatusMessage);
 

@@ -3,7 +3,7 @@
 use headrace_buffers::counters::{system_counter, type_ids};
 use headrace_protocol::frame::{ErrorFrame, FrameKind, Setup, StatusMessage, setup, status_message};
 
-use crate::common::{MILLISECOND, SECOND, STREAM};
+use crate::common::{MILLISECOND, Reader, SECOND, STREAM};
 use crate::sending::{self, Sending, nak};
 use crate::{SESSION, WINDOW};
 
@@ -169,6 +169,49 @@ fn a_newcomer_that_asks_for_a_setup_is_not_overrun_before_it_speaks() {
     group.hear(&status(2, AFTER));
     group.hear(&status(1, AFTER));
     assert_eq!(group.counted(), (2, LIMIT + i64::from(AFTER)));
+}
+
+/// The stream that only spies move waits for the receiver that was told where it stands.
+#[test]
+fn spies_do_not_leave_the_first_receiver_behind_before_it_speaks() {
+    let mut group = group("|fc=min,t:2s|ssc=true");
+    let spied = format!("aeron-spy:aeron:udp?endpoint={DATA}");
+    let mut spy = Reader::subscribe(&group.client, &spied, STREAM);
+    group
+        .world
+        .run_until(SECOND, "a spy", || spy.subscription.is_connected());
+    let mut go_on = |group: &mut Sending| {
+        group.publish();
+        spy.poll();
+        group.world.run_for(2 * MILLISECOND);
+        group.counter(type_ids::SENDER_POSITION)
+    };
+    let after = i64::from(AFTER);
+    assert_eq!(go_on(&mut group), after);
+    group.answer(&StatusMessage {
+        flags: status_message::FLAG_SETUP,
+        ..status(1, 0)
+    });
+    group.world.run_for(SECOND / 5);
+    assert_eq!(go_on(&mut group), after);
+    group.hear(&status(1, AFTER));
+    group.world.run_for(2 * MILLISECOND);
+    assert_eq!(group.counter(type_ids::SENDER_POSITION), 2 * after);
+    assert_eq!(group.counted(), (1, after + LIMIT));
+    // One that does not speak is not waited for longer than one that has fallen silent.
+    group.hear(&StatusMessage {
+        flags: status_message::FLAG_END_OF_STREAM,
+        ..status(1, AFTER)
+    });
+    group.world.run_for(20 * SECOND);
+    group.answer(&StatusMessage {
+        flags: status_message::FLAG_SETUP,
+        ..status(2, 0)
+    });
+    group.world.run_for(SECOND / 5);
+    assert_eq!(go_on(&mut group), 2 * after);
+    group.world.run_for(TIMEOUT_NS);
+    assert_eq!(go_on(&mut group), 4 * after);
 }
 
 #[test]

@@ -5,7 +5,8 @@
 //! is silent for the time-out. One that reports from more than its window below the slowest is not let in, so that a
 //! stale receiver does not stop the group. Where receivers have equal windows that is the specification's rule, which
 //! compares ends of windows and would keep out a newcomer with a smaller window. From the SETUP that a newcomer asked
-//! for until its first status message the limit stays put, so that the sender does not overrun it before it can speak.
+//! for until its first status message the limit stays put, so that the sender does not overrun it before it can speak. The
+//! first receiver of a stream that spies move holds them in the same way.
 
 use super::FlowControl;
 use crate::frame::{ErrorFrame, StatusMessage};
@@ -51,6 +52,8 @@ pub struct MinFlowControl {
     receivers: Vec<Receiver>,
     is_setup_wanted: bool,
     hold: Option<Hold>,
+    // When the first receiver was sent its SETUP, until it speaks.
+    first_is_due_since_ns: Option<i64>,
 }
 
 impl MinFlowControl {
@@ -62,6 +65,7 @@ impl MinFlowControl {
             receivers: Vec::new(),
             is_setup_wanted: false,
             hold: None,
+            first_is_due_since_ns: None,
         }
     }
 
@@ -128,6 +132,7 @@ impl FlowControl for MinFlowControl {
             });
             lowest = lowest.min(allowed);
             self.hold = None;
+            self.first_is_due_since_ns = None;
         }
         if !self.has_required_receivers() {
             limit
@@ -151,12 +156,22 @@ impl FlowControl for MinFlowControl {
     }
 
     fn on_setup(&mut self, now_ns: i64, limit: i64) {
-        if std::mem::take(&mut self.is_setup_wanted) && !self.receivers.is_empty() {
+        if !std::mem::take(&mut self.is_setup_wanted) {
+            return;
+        }
+        if self.receivers.is_empty() {
+            self.first_is_due_since_ns = Some(now_ns);
+        } else {
             self.hold = Some(Hold {
                 limit,
                 since_ns: now_ns,
             });
         }
+    }
+
+    fn awaits_first_receiver(&self, now_ns: i64) -> bool {
+        self.first_is_due_since_ns
+            .is_some_and(|since_ns| !self.is_over(since_ns, now_ns))
     }
 
     fn on_trigger_setup(&mut self, message: &StatusMessage) {
