@@ -15,6 +15,8 @@ const STREAM: i32 = 1001;
 const MANUAL: &str = "aeron:udp?control-mode=manual|rcv-wnd=32k";
 /// Messages that the faster of two publishers may be ahead of the slower.
 const LEAD: usize = 8;
+/// The conductor looks once a second: it sees that the stream has ended, and then that all is read.
+const END_NS: i64 = 2 * SECOND + SECOND / 10;
 
 fn message(number: usize) -> Vec<u8> {
     let length = 8 + number * 37 % 3_000;
@@ -214,7 +216,7 @@ fn the_stream_ends_when_both_paths_say_so() {
     feed.publish(60);
     feed.publications[1] = None;
     feed.world
-        .run_until(2 * SECOND, "the end", || !feed.reader.subscription.is_connected());
+        .run_until(END_NS, "the end", || !feed.reader.subscription.is_connected());
     assert_eq!(feed.reader.poll().len(), 60);
 }
 
@@ -228,7 +230,7 @@ fn a_dead_path_does_not_hold_the_end() {
     feed.publish(40);
     feed.publications[1] = None;
     feed.world
-        .run_until(2 * SECOND, "the end", || !feed.reader.subscription.is_connected());
+        .run_until(END_NS, "the end", || !feed.reader.subscription.is_connected());
 }
 
 #[test]

@@ -141,6 +141,13 @@ impl Connections {
         self.list.iter().all(Option::is_none)
     }
 
+    /// True while frames come on a path.
+    pub(super) fn is_heard(&self, path: usize, now_ns: i64) -> bool {
+        let connection = self.list.get(path).and_then(Option::as_ref);
+        let last_ns = connection.and_then(|connection| connection.last_frame_ns);
+        last_ns.is_some_and(|last_ns| now_ns - last_ns <= LIVE_NS)
+    }
+
     /// Something of the stream came that says its sender lives.
     #[inline]
     pub(super) fn on_frame(&mut self, source: Source, now_ns: i64) {

@@ -191,6 +191,9 @@ impl ReceiverImage {
             || (setup.initial_term_id == log.initial_term_id()
                 && setup.term_length == log.term_length() as i32);
         if is_ours {
+            // A publisher on another path hears at once where this receiver is, before it goes on without it.
+            self.owes_status |=
+                !self.connections.is_single() && !self.connections.is_heard(source.path, now_ns);
             self.connections.on_frame(source, now_ns);
         }
         is_ours

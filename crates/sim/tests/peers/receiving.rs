@@ -193,6 +193,27 @@ fn a_publisher_that_stands_after_padding_outside_the_window_is_heard() {
     assert_eq!(i64::from(asked.length), term_end - has_read);
 }
 
+/// A publisher that spies move could otherwise leave the receiver behind within the time of a status message.
+#[test]
+fn a_publisher_on_another_path_is_told_at_once_where_the_receiver_is() {
+    let receiving = Receiving::on("aeron:udp?control-mode=manual", |_| {});
+    for port in [40_123, 40_124] {
+        let path = format!("aeron:udp?endpoint=right:{port}");
+        receiving.reader.subscription.add_destination(&path).unwrap();
+    }
+    receiving.join();
+    receiving.world.run_for(50 * MILLISECOND);
+    receiving.peer.take();
+    let other = SocketAddr::new(receiving.node.address(), 40_124);
+    receiving.peer.send(other, &setup_of(SESSION));
+    receiving.world.run_for(2 * MILLISECOND);
+    let told = receiving.peer.take_datagrams();
+    assert!(told.iter().any(|datagram| {
+        datagram.from == other
+            && StatusMessage::decode(&datagram.bytes).is_ok_and(|told| !told.asks_for_setup())
+    }));
+}
+
 #[test]
 fn unknown_data_asks_for_a_setup_once_a_second() {
     let receiving = Receiving::silent();
