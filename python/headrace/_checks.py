@@ -21,6 +21,9 @@ __all__ = [
 # Fewer letters are the beginning of too much.
 _STEM_LENGTH_MIN = 4
 
+# What users of Aeron call a setting's keyword: the property, with underscores.
+_ALIASES = {"dir": "directory", "aeron_dir": "directory"}
+
 _SECRET_WORDS = ("credential", "secret", "password")
 
 # As in `crates/protocol/src/text.rs`.
@@ -89,6 +92,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name, in lower case as all are, that was probably meant; ``None`` when none is near."""
     folded, names = name.lower()[:64], sorted(known)
+    alias = _ALIASES.get(folded)
+    if alias in names:
+        return alias
     # A name that was cut short is nearer to the whole one than to others of its length.
     longer = [known_name for known_name in names if known_name.startswith(folded)]
     if len(longer) == 1 and len(folded) >= _STEM_LENGTH_MIN:

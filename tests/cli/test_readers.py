@@ -20,6 +20,8 @@ from headrace.tools import (
     DriverFileMissingError,
     DriverNotReadyError,
     FileFormatError,
+    Reader,
+    StreamState,
     channel_of,
     group_streams,
     read_error_log,
@@ -207,6 +209,28 @@ def test_streams_gather_their_counters(driver_directory: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("limit", "sender", "readers", "is_unconnected"),
+    [
+        (100, 100, 0, True),
+        (100, 60, 0, False),
+        (140, 100, 0, False),
+        (100, None, 0, True),
+        (100, None, 1, False),
+        # Closed while the publisher was ahead of the reader that left.
+        (60, None, 0, True),
+    ],
+)
+def test_a_publisher_without_subscribers_is_told_from_one_that_waits(
+    limit: int, sender: int | None, readers: int, is_unconnected: bool
+) -> None:
+    read = [Reader(number, 36, None, is_spy=False, is_tethered=True) for number in range(readers)]
+    stream = StreamState(
+        2, 3, "aeron:ipc", publisher_position=100, publisher_limit=limit, sender_position=sender, readers=read
+    )
+    assert stream.is_unconnected is is_unconnected
+
+
+@pytest.mark.parametrize(
     ("publisher", "reader"),
     [
         ("aeron:ipc", "aeron:ipc?tether=false|alias=monitor"),
@@ -252,6 +276,9 @@ def test_a_reader_with_other_parameters_is_on_its_publishers_stream(publisher: s
         # Each has a transport of its own, though the texts are alike.
         ("aeron:udp?control-mode=manual", "aeron:udp?control-mode=manual", [3, None]),
         ("aeron:udp?control-mode=manual", "aeron:udp?endpoint=127.0.0.1:1", [3, None]),
+        ("aeron:udp?control-mode=manual|tags=7,8", "aeron:udp?tags=7", [3, 3]),
+        ("aeron:udp?control-mode=manual|tags=7", "aeron:udp?tags=77", [3, None]),
+        ("aeron:udp?control-mode=manual|tags=,8", "aeron:udp?control-mode=manual|tags=,8", [3, None]),
     ],
 )
 def test_destinations_are_those_of_the_streams_transport(

@@ -168,6 +168,8 @@ SEGMENT_LENGTH = "aeron.archive.segment.file.length"
     [
         (lambda: MediaDriver.embedded(threding_mode="SHARED"), "threading_mode"),
         (lambda: MediaDriver.embedded(properties={"aeron.thredaing.mode": "SHARED"}), "aeron.threading.mode"),
+        (lambda: MediaDriver.embedded(dir="/nowhere"), "directory"),
+        (lambda: connect(aeron_dir="/nowhere"), "directory"),
         (lambda: connect("/nowhere", driver_timout_ms=1), "driver_timeout_ms"),
         (lambda: ArchiveServer(archive_dirctory="x"), "archive_directory"),
         (lambda: ArchivingMediaDriver.embedded(archive_dir="x"), "archive_directory"),

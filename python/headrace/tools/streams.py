@@ -139,6 +139,16 @@ class StreamState:
         return _difference(self.publisher_limit, self.publisher_position)
 
     @property
+    def is_unconnected(self) -> bool:
+        """The publisher has no subscriber, and so may not write.
+
+        While it has one its limit is a window beyond the slowest reader, or beyond the sender.
+        """
+        if self.publisher_position is None or self.room != 0:
+            return False
+        return not self.readers if self.unsent is None else self.unsent == 0
+
+    @property
     def unsent(self) -> int | None:
         """Bytes written that the sender has not sent."""
         return _difference(self.publisher_position, self.sender_position)
@@ -260,13 +270,17 @@ def _destinations(status_ids: set[int], records: Iterable[CounterRecord]) -> lis
 def _list_destinations(
     record: CounterRecord, destinations: list[Destination], streams: Iterable[StreamState]
 ) -> None:
-    """Destinations belong to the transport: to the publication that opened it, and to those that share its address."""
-    place = _place(types.channel_of(record) or "")
+    """Destinations belong to the transport: to the publication that opened it, and to those that share its address
+    or name its tag."""
+    channel = types.channel_of(record) or ""
+    place, tag = _place(channel), _transport_tag(channel)
     for stream in streams:
         if stream.sender_position is None:
             continue
         is_opener = any(counter.registration_id == record.registration_id for counter in stream.counters)
-        if is_opener or (_has_address(place) and place == _place(stream.channel)):
+        has_its_address = _has_address(place) and place == _place(stream.channel)
+        has_its_tag = tag is not None and tag == _transport_tag(stream.channel)
+        if is_opener or has_its_address or has_its_tag:
             stream.destination_count = record.value
             stream.destinations = destinations
 
@@ -302,6 +316,11 @@ def _list_paths(
 
 def _has_address(place: str) -> bool:
     return "?" in place
+
+
+def _transport_tag(channel: str) -> str | None:
+    tags = re.search(r"[?|]tags=([^,|]+)", channel)
+    return tags[1] if tags else None
 
 
 def _place(channel: str) -> str:

@@ -46,7 +46,10 @@ def _parties(stream: StreamState, snapshot: DriverSnapshot) -> list[tuple[str, i
     rows: list[tuple[str, int | None, str, str]] = []
     if stream.publisher_position is not None:
         meaning = "before back pressure" + _held(stream.publisher_held_back, snapshot)
-        rows.append(("publisher", stream.publisher_position, _amount(stream.room), meaning))
+        room = _amount(stream.room)
+        if stream.is_unconnected:
+            room, meaning = _DASH, "no subscriber is connected"
+        rows.append(("publisher", stream.publisher_position, room, meaning))
     if stream.sender_position is not None:
         window = f"to send, {_amount(stream.sender_window)} of window left"
         window += _events(stream.back_pressure_count, "back pressure event", "back pressure events")
