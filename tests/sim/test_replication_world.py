@@ -10,6 +10,7 @@ from headrace import PublicationTimeoutError
 from headrace.archive import ArchiveError, ErrorCode, RecordingSignal, Replication, SourceLocation
 from headrace.testing import Link, World
 from tests.sim.archives import GONE, Library, Recorded
+from tests.sim.seeded import SECONDS, replayable, run_new_seeds
 
 pytestmark = pytest.mark.sim
 
@@ -79,9 +80,8 @@ def stopped(pair: Pair, count: int) -> Recorded:
     return one
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_copy_is_whole_over_a_bad_network(seed: int) -> None:
-    with World(seed) as world:
+def run_bad_network(seed: int) -> None:
+    with World(seed) as world, replayable(world, __file__, ["copied over a bad network"]):
         pair = Pair(world)
         world.set_links(BAD)
         one = stopped(pair, 100)
@@ -90,9 +90,12 @@ def test_a_copy_is_whole_over_a_bad_network(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_cut_breaks_a_copy_off_or_not_and_it_goes_on(seed: int) -> None:
-    """Short cuts are repaired; after a long one the replication has failed by name, and the next goes on."""
-    with World(seed) as world:
+def test_a_copy_is_whole_over_a_bad_network(seed: int) -> None:
+    run_bad_network(seed)
+
+
+def run_cuts(seed: int) -> None:
+    with World(seed) as world, replayable(world, __file__, ["copied with a short and a long cut"]):
         pair = Pair(world)
         one = pair.source.record()
         pair.source.publish(one, 20)
@@ -115,6 +118,12 @@ def test_a_cut_breaks_a_copy_off_or_not_and_it_goes_on(seed: int) -> None:
         pair.source.stop(one)
         pair.complete(one)
         pair.check(one)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_cut_breaks_a_copy_off_or_not_and_it_goes_on(seed: int) -> None:
+    """Short cuts are repaired; after a long one the replication has failed by name, and the next goes on."""
+    run_cuts(seed)
 
 
 @pytest.mark.parametrize("first", range(5))
@@ -231,10 +240,8 @@ def live_recording(pair: Pair) -> Recorded:
     return one
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_a_copy_merges_with_the_live_stream_over_a_bad_network_with_cuts(seed: int) -> None:
-    """Each message once, in order: from the source's archive until they meet, and from the publisher after that."""
-    with World(seed) as world:
+def run_merge(seed: int) -> None:
+    with World(seed) as world, replayable(world, __file__, ["copied and merged, with cuts"]):
         pair = Pair(world)
         one = live_recording(pair)
         pair.source.publish(one, 20)
@@ -264,6 +271,22 @@ def test_a_copy_merges_with_the_live_stream_over_a_bad_network_with_cuts(seed: i
         pair.source.stop(one)
         pair.standby.await_stops()
         pair.check(one)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_copy_merges_with_the_live_stream_over_a_bad_network_with_cuts(seed: int) -> None:
+    """Each message once, in order: from the source's archive until they meet, and from the publisher after that."""
+    run_merge(seed)
+
+
+@pytest.mark.skipif(not SECONDS, reason="for `make simulate`: SIMULATE_SECONDS says for how long")
+@pytest.mark.timeout(0)
+def test_new_seeds() -> None:
+    def run(seed: int) -> None:
+        for run_one in (run_bad_network, run_cuts, run_merge):
+            run_one(seed)
+
+    run_new_seeds(run, "copies")
 
 
 def test_the_same_seed_gives_the_same_run_of_a_replication() -> None:

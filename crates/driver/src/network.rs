@@ -67,7 +67,9 @@ impl Network for SystemNetwork {
     fn open(&self, request: &SocketRequest) -> io::Result<OpenSocket> {
         let socket = UdpSocket::bind(request.local, &request.options)?;
         if let Some(remote) = request.remote {
-            socket.connect(remote)?;
+            socket
+                .connect(remote)
+                .map_err(|error| io::Error::new(error.kind(), format!("no way to {remote}: {error}")))?;
         }
         Ok(OpenSocket {
             local: socket.local_addr()?,

@@ -270,8 +270,7 @@ def _destinations(status_ids: set[int], records: Iterable[CounterRecord]) -> lis
 def _list_destinations(
     record: CounterRecord, destinations: list[Destination], streams: Iterable[StreamState]
 ) -> None:
-    """Destinations belong to the transport: to the publication that opened it, and to those that share its address
-    or name its tag."""
+    """Destinations belong to the transport: to its publication, and to those that share its address or its tag."""
     channel = types.channel_of(record) or ""
     place, tag = _place(channel), _transport_tag(channel)
     for stream in streams:
