@@ -4,13 +4,14 @@ use std::borrow::Cow;
 
 use headrace_protocol::frame::{
     DataHeader, ErrorFrame, FrameKind, Nak, ResolutionEntry, ResolutionFrame, ResponseSetup, RttMeasurement,
-    Setup, StatusMessage, classify, data, validate_data,
+    Setup, StatusMessage, classify, data, first_datagram, validate_data,
 };
 
 const TERM_LENGTH: i32 = 64 * 1024;
 
 /// Dispatches a datagram as both kinds of sockets do.
 pub fn run(datagram: &[u8]) {
+    assert!((1..=datagram.len().max(1)).contains(&first_datagram(datagram).max(1)));
     let Ok(kind) = classify(datagram) else {
         return;
     };

@@ -75,14 +75,13 @@ impl Wiring<'_> {
 
     /// To the agent that waits for `bell`.
     fn outbox<T>(&self, queue: &Inbox<T>, bell: Bell, failed_offers_id: i32) -> Outbox<T> {
-        Outbox::new(Arc::clone(queue), self.counter(failed_offers_id))
-            .with_doorbell(self.doorbells.bell(bell))
+        Outbox::new(queue.clone(), self.counter(failed_offers_id)).with_doorbell(self.doorbells.bell(bell))
     }
 
     fn conductor_proxy(&self) -> ConductorProxy {
         ConductorProxy::new(
-            Arc::clone(&self.queues.replies),
-            Arc::clone(&self.queues.requests),
+            self.queues.replies.clone(),
+            self.queues.requests.clone(),
             self.counter(system_counter::CONDUCTOR_PROXY_FAILS),
         )
         .with_doorbell(&self.doorbells.bell(Bell::Conductor))
@@ -102,7 +101,7 @@ impl Wiring<'_> {
     pub(super) fn sender(&self) -> Box<dyn Agent> {
         let config = self.config;
         let sender = Sender::new(
-            Arc::clone(&self.queues.sender),
+            self.queues.sender.clone(),
             self.conductor_proxy(),
             SenderCounters::new(|id| self.counter(id)),
             SenderSettings {
@@ -132,7 +131,7 @@ impl Wiring<'_> {
     pub(super) fn receiver(&self) -> Box<dyn Agent> {
         let config = self.config;
         let receiver = Receiver::new(
-            Arc::clone(&self.queues.receiver),
+            self.queues.receiver.clone(),
             self.conductor_proxy(),
             ReceiverCounters::new(|id| self.counter(id)),
             ReceiverSettings {
@@ -155,7 +154,7 @@ impl Wiring<'_> {
     pub(super) fn resource_agent(&self, source: NameSource, lookups: Box<dyn Lookups>) -> Box<dyn Agent> {
         let config = self.config;
         Box::new(ResourceAgent::new(
-            Arc::clone(&self.queues.tasks),
+            self.queues.tasks.clone(),
             self.outbox(
                 &self.queues.outcomes,
                 Bell::Conductor,
@@ -240,9 +239,9 @@ impl Wiring<'_> {
                 Bell::ResourceAgent,
                 system_counter::NATIVE_RESOURCE_AGENT_PROXY_FAILS,
             ),
-            outcomes: Arc::clone(&self.queues.outcomes),
-            replies: Arc::clone(&self.queues.replies),
-            requests: Arc::clone(&self.queues.requests),
+            outcomes: self.queues.outcomes.clone(),
+            replies: self.queues.replies.clone(),
+            requests: self.queues.requests.clone(),
             sender: self.outbox(
                 &self.queues.sender,
                 Bell::Sender,

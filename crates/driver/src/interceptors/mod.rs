@@ -101,7 +101,7 @@ impl Transport for LossyTransport {
 
     fn receive(&self, batch: &mut ReceiveBatch, handler: &mut dyn FnMut(Coalesced<'_>)) -> io::Result<usize> {
         let mut withheld = 0;
-        let received = self.transport.receive(batch, &mut |joined| {
+        let mut take = |joined: Coalesced<'_>| {
             let Coalesced {
                 bytes,
                 datagram_length,
@@ -121,7 +121,8 @@ impl Transport for LossyTransport {
                     });
                 }
             }
-        });
+        };
+        let received = batch.as_sent(|batch| self.transport.receive(batch, &mut take));
         batch.withhold(withheld);
         received
     }

@@ -33,7 +33,35 @@ use headrace_buffers::doorbell::Doorbell;
 pub const QUEUE_CAPACITY: usize = 1024;
 
 /// The receiving end of a queue.
-pub(crate) type Inbox<T> = Arc<ArrayQueue<T>>;
+#[derive(Debug)]
+pub(crate) struct Inbox<T>(Arc<ArrayQueue<T>>);
+
+impl<T> Clone for Inbox<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Inbox<T> {
+    /// Takes the oldest message, if one is there.
+    ///
+    /// Agents look at empty queues in nearly every turn, and to find one empty costs the queue's own `pop` a full
+    /// memory fence. So two loads look first; a message that comes between them is found in the next turn.
+    #[inline]
+    pub(crate) fn pop(&self) -> Option<T> {
+        if self.0.is_empty() { None } else { self.0.pop() }
+    }
+
+    /// Appends a message; gives it back when the queue is full.
+    pub(crate) fn push(&self, message: T) -> Result<(), T> {
+        self.0.push(message)
+    }
+
+    /// How many messages wait.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
 
 /// An empty queue of [`QUEUE_CAPACITY`].
 pub(crate) fn inbox<T>() -> Inbox<T> {
@@ -42,7 +70,7 @@ pub(crate) fn inbox<T>() -> Inbox<T> {
 
 /// An empty queue for so many messages.
 pub(crate) fn inbox_of<T>(capacity: usize) -> Inbox<T> {
-    Arc::new(ArrayQueue::new(capacity))
+    Inbox(Arc::new(ArrayQueue::new(capacity)))
 }
 
 /// The sending end of a queue whose messages must all arrive, owned by one agent.

@@ -81,7 +81,7 @@ impl LookupThreads {
 
     fn start(&self, host: String) {
         let (lookup, clock) = (Arc::clone(&self.lookup), Arc::clone(&self.clock));
-        let (finished, name) = (Arc::clone(&self.finished), host.clone());
+        let (finished, name) = (self.finished.clone(), host.clone());
         let work = move || {
             let start_ns = clock.nano_time();
             let answer = lookup.lookup(&name).map_err(|error| error.to_string());

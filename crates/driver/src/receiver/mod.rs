@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use headrace_buffers::doorbell::{Bell, Interests};
+use headrace_protocol::frame::first_datagram;
 use headrace_sys::Clock;
 use headrace_sys::net::ReceiveBatch;
 
@@ -80,7 +81,7 @@ impl Receiver {
         settings: ReceiverSettings,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let batch = ReceiveBatch::new(settings.receive_buffers);
+        let batch = ReceiveBatch::of(settings.receive_buffers, first_datagram);
         Self {
             inbox,
             conductor,

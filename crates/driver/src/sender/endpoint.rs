@@ -203,6 +203,11 @@ impl SendEndpoint {
         count
     }
 
+    /// Streams of receivers that it hears from, as far as it knows.
+    pub(super) fn heard_from(&self) -> usize {
+        self.publications.len() * self.destinations.count().max(1)
+    }
+
     /// Handles what came through the sockets of a group, or through that of the channel.
     fn poll_socket(
         &mut self,
@@ -211,6 +216,7 @@ impl SendEndpoint {
         cycle: &mut Cycle<'_>,
     ) -> usize {
         let truncated_before = batch.truncated();
+        let budget = self.heard_from().min(MESSAGES_A_POLL_MAX);
         let Self {
             spec,
             destinations,
@@ -221,8 +227,6 @@ impl SendEndpoint {
             ..
         } = self;
         let spec = &*spec;
-        let heard_from = publications.len() * destinations.count().max(1);
-        let budget = heard_from.min(MESSAGES_A_POLL_MAX);
         let socket = through.map_or_else(|| answers(spec), |through| through.answers);
         let received = transport::receive(socket, batch, budget, &mut |coalesced| {
             let mut control = Control {

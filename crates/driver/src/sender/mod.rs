@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use headrace_buffers::doorbell::{Bell, Interests};
+use headrace_protocol::frame::first_datagram;
 use headrace_protocol::retransmit::RetransmitHandler;
 use headrace_sys::Clock;
 use headrace_sys::net::ReceiveBatch;
@@ -36,12 +37,17 @@ use publication::{Repairs, SenderPublication};
 /// How late the timers of a sender may be that has nothing to send.
 const TIMER_RESOLUTION: Duration = Duration::from_millis(10);
 
-/// Duty cycles between polls of the control sockets while nothing is sent and no publication waits for a status message: a
-/// thread that is busy with other agents does not look at empty sockets most of the time.
+/// Time between polls of the control sockets while nothing is sent and no publication waits for a status message: a
+/// thread that is busy with other agents does not look at empty sockets most of the time. It is less than matters to a
+/// repair.
+const IDLE_POLL_INTERVAL_NS: i64 = 10_000;
+
+/// Duty cycles after which it looks where receivers are many: what those send at once fills the buffer of a socket in
+/// less than that time.
 const IDLE_POLL_CYCLES: usize = 3;
 
-/// Time after which it looks all the same, where cycles are long. It is less than matters to a repair.
-const IDLE_POLL_INTERVAL_NS: i64 = 10_000;
+/// Receivers' streams on one socket that are not many.
+const FEW_HEARD_FROM: usize = 16;
 
 /// Messages taken from a control socket in one poll.
 const RECEIVE_BUFFERS: usize = 4;
@@ -98,6 +104,8 @@ pub(crate) struct Sender {
     batch: ReceiveBatch,
     scratch: SendBuffers,
     cycles_since_poll: usize,
+    /// The most streams of receivers that one socket hears from.
+    most_heard_from: usize,
     last_poll_ns: i64,
     last_re_resolution_check_ns: i64,
     first_to_re_resolve: usize,
@@ -124,7 +132,8 @@ impl Sender {
             clock,
             endpoints: Vec::new(),
             first_to_send: 0,
-            batch: ReceiveBatch::new(RECEIVE_BUFFERS),
+            most_heard_from: 0,
+            batch: ReceiveBatch::of(RECEIVE_BUFFERS, first_datagram),
             scratch: SendBuffers::default(),
             cycles_since_poll: 0,
             last_poll_ns: 0,
@@ -236,6 +245,12 @@ impl Sender {
     fn poll(&mut self, now_ns: i64) -> usize {
         self.cycles_since_poll = 0;
         self.last_poll_ns = now_ns;
+        self.most_heard_from = self
+            .endpoints
+            .iter()
+            .map(SendEndpoint::heard_from)
+            .max()
+            .unwrap_or(0);
         let (endpoints, batch, mut cycle) = self.cycle(now_ns);
         endpoints
             .iter_mut()
@@ -281,8 +296,10 @@ impl Agent for Sender {
         let (cycles, interval_ns) = if sent.bytes > 0 {
             let interval_ns = self.settings.status_message_timeout_ns / 2;
             (self.settings.send_to_status_poll_ratio, interval_ns)
-        } else {
+        } else if self.most_heard_from > FEW_HEARD_FROM {
             (IDLE_POLL_CYCLES, IDLE_POLL_INTERVAL_NS)
+        } else {
+            (usize::MAX, IDLE_POLL_INTERVAL_NS)
         };
         if sent.is_limited
             || self.cycles_since_poll >= cycles

@@ -12,6 +12,7 @@
 
 pub mod data;
 pub mod error;
+pub mod joined;
 pub mod nak;
 pub mod packet;
 pub mod resolution;
@@ -23,6 +24,7 @@ pub mod timestamp;
 
 pub use data::DataHeader;
 pub use error::ErrorFrame;
+pub use joined::first_datagram;
 pub use nak::Nak;
 pub use packet::{Packet, validate_data};
 pub use resolution::{ResolutionEntry, ResolutionFrame};

@@ -13,7 +13,7 @@ use std::io;
 pub use group::{GroupInterface, GroupOptions};
 pub use interfaces::{Interface, interfaces};
 pub use offload::OffloadMode;
-pub use receive::{Coalesced, ReceiveBatch};
+pub use receive::{Coalesced, FirstDatagram, ReceiveBatch};
 pub use send::Run;
 pub use socket::{SocketOptions, UdpSocket};
 
