@@ -326,6 +326,7 @@ def test_no_driver_is_status_three_at_once(tmp_path: Path, name: str) -> None:
         (("driver", "-D", "x"), 2, b"name=value"),
         (("driver", "-D", "aeron.term.buffer.length=1000"), 1, b"1000"),
         (("driver", "-D", "aeron.no.such.setting=1"), 1, b"aeron.no.such.setting"),
+        (("driver", "-D", "aeron.threading.mode=Invoker"), 1, b"SHARED_NETWORK or SHARED for a command"),
         (("bench", "no-such-row"), 2, b"ipc-throughput"),
         (("sttat",), 2, b"did you mean `stat`?"),
         (("archive", "lst"), 2, b"did you mean `list`?"),

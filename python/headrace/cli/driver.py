@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import os
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 import click
@@ -12,6 +13,7 @@ from headrace.cli.lifecycle import until_stopped
 
 _CHECK_INTERVAL_S = 0.2
 _MODES = ["DEDICATED", "SHARED_NETWORK", "SHARED"]
+_MODE = "aeron.threading.mode"
 
 
 class PropertyType(click.ParamType[tuple[str, str]]):
@@ -41,6 +43,24 @@ def known_settings(
 ) -> dict[str, str]:
     """What `-D` gave; without what nothing knows, if that is allowed, and else what takes them refuses it by name."""
     return {name: value for name, value in settings if not allow_unknown or name in known}
+
+
+def check_threads(properties: Mapping[str, str]) -> None:
+    """Refuse a driver that works only when its program calls it: a command does not.
+
+    Raises:
+        ConfigError: The mode is INVOKER, by ``-D`` or by the environment.
+    """
+    # Here for the same reason as in `command`.
+    from headrace._checks import wrong
+
+    mode = properties.get(_MODE, os.environ.get(_MODE.upper().replace(".", "_"), ""))
+    if mode.strip().upper() == "INVOKER":
+        rule = (
+            "must be DEDICATED, SHARED_NETWORK or SHARED for a command; INVOKER is for programs that call "
+            "driver.invoke()"
+        )
+        raise wrong(_MODE, mode, rule)
 
 
 @click.command()
@@ -95,17 +115,19 @@ def command(
     # Here and not above: `headrace stat` and `--help` answer without loading the extension.
     from headrace import DriverError, MediaDriver
 
+    properties = known_settings(settings, MediaDriver.property_names(), allow_unknown=allow_unknown)
+    check_threads(properties if threading_mode is None else {_MODE: threading_mode})
     with until_stopped() as stop:
         driver = MediaDriver(
             directory=directory,
             threading_mode=threading_mode,
             dir_delete_on_start=delete_on_start or None,
             dir_delete_on_shutdown=delete_on_shutdown or None,
-            properties=known_settings(settings, MediaDriver.property_names(), allow_unknown=allow_unknown),
+            properties=properties,
         )
         with driver:
             if not quiet:
-                mode = driver.chosen_threading or driver.settings["aeron.threading.mode"]
+                mode = driver.chosen_threading or driver.settings[_MODE]
                 click.echo(f"media driver in {driver.directory}; threading mode {mode}; Ctrl-C ends it")
             while not driver.is_terminated and not stop.wait(_CHECK_INTERVAL_S):
                 pass

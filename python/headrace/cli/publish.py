@@ -82,7 +82,7 @@ def command(
       seq 1 1000000 | headrace publish -
       headrace publish access.log errors.log --rate 1000
       headrace publish --message hello --message world
-      headrace publish video.raw --length 1376 -c aeron:udp?endpoint=10.0.0.7:20121
+      headrace publish video.raw --length 1376 -c 'aeron:udp?endpoint=10.0.0.7:20121'
       headrace publish - -c aeron:ipc < prices.csv
     """
     if not source and not texts:

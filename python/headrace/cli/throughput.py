@@ -57,7 +57,7 @@ def command(
     Examples:
       headrace throughput
       headrace throughput --batch
-      headrace throughput -c aeron:udp?endpoint=localhost:20121 --length 1024 --seconds 10
+      headrace throughput -c 'aeron:udp?endpoint=localhost:20121' --length 1024 --seconds 10
     """
     samples: list[Sample] = []
     with (

@@ -12,7 +12,7 @@ import click
 from headrace.cli import options
 from headrace.cli.archive.access import archive_directory_setting_option
 from headrace.cli.controls import ShownFormatter
-from headrace.cli.driver import PropertyType, allow_unknown_option, known_settings
+from headrace.cli.driver import PropertyType, allow_unknown_option, check_threads, known_settings
 from headrace.cli.groups import LazyCommand, LazyGroup
 from headrace.cli.lifecycle import until_stopped
 
@@ -133,7 +133,7 @@ def command(
     \b
     Examples:
       headrace archive --with-driver -a /data/recordings
-      headrace archive -c aeron:udp?endpoint=10.0.0.7:8010 -D aeron.archive.file.sync.level=1
+      headrace archive -c 'aeron:udp?endpoint=10.0.0.7:8010' -D aeron.archive.file.sync.level=1
       headrace archive list -a /data/recordings
     """
     if context.invoked_subcommand is not None:
@@ -155,6 +155,8 @@ def command(
     log = logging.StreamHandler()
     log.setFormatter(ShownFormatter("archive: %(message)s"))
     logging.basicConfig(handlers=[log])
+    if with_driver:
+        check_threads(driver_properties)
     with until_stopped() as stop:
         if with_driver:
             both = ArchivingMediaDriver(

@@ -110,7 +110,7 @@ def record_command(
     \b
     Examples:
       headrace archive record -c aeron:ipc -s 10
-      headrace archive record -c aeron:udp?endpoint=localhost:20121 --remote
+      headrace archive record -c 'aeron:udp?endpoint=localhost:20121' --remote
     """
     from headrace.archive import SourceLocation
 

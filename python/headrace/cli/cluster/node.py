@@ -13,7 +13,7 @@ import click
 from headrace.cli import options
 from headrace.cli.archive import is_control_given
 from headrace.cli.controls import ShownFormatter
-from headrace.cli.driver import PropertyType, allow_unknown_option
+from headrace.cli.driver import PropertyType, allow_unknown_option, check_threads
 from headrace.cli.lifecycle import Stop, ends_in_time, until_stopped
 from headrace.cli.properties import named_by_property
 
@@ -219,6 +219,7 @@ class _Node:
         from headrace.cluster import ConsensusModule, ServiceContainer
 
         if _DRIVER in self._properties:
+            check_threads(self._properties[_DRIVER])
             self._driver = self._held.enter_context(
                 MediaDriver(directory=self._directory, properties=self._properties[_DRIVER])
             )
