@@ -35,7 +35,7 @@ def directory() -> Iterator[Path]:
 
 
 def test_no_block_is_left_out() -> None:
-    assert (len(PROGRAMS), len(COMMANDS)) == (5, 2)
+    assert (len(PROGRAMS), len(COMMANDS)) == (5, 3)
 
 
 def test_one_process() -> None:
@@ -57,7 +57,7 @@ def test_the_network(directory: Path) -> None:
     names: dict[str, str] = {}
     exec(PROGRAMS[3], names)
     assert names["channel"] == "aeron:udp?endpoint=192.168.1.20:20121"
-    subscribe, publish = COMMANDS[1].splitlines()
+    subscribe, publish = (command.strip() for command in COMMANDS[1:])
     subscriber, publisher = (shell(command, directory) for command in (subscribe, publish))
     try:
         assert_prints(subscriber, "1000")
