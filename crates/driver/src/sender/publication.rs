@@ -249,6 +249,7 @@ impl SenderPublication {
     /// fastest of them instead: it has no receiver to send to. They wait for one that is about to be there, which they could
     /// leave too far behind before its first status message comes.
     fn update_idle_limit(&mut self, now_ns: i64) {
+        self.let_spies_stand_in();
         let shared = &self.shared;
         let (mut position, limit) = (shared.sender_position.get(), shared.sender_limit.get());
         let mut from_limit = limit;
@@ -272,6 +273,15 @@ impl SenderPublication {
             shared.sender_limit.set_release(new_limit);
         }
         self.publish_receiver_count();
+    }
+
+    /// Spies that simulate a connection make a group complete: its publisher may write, so those of its receivers that
+    /// are there must be sent to.
+    fn let_spies_stand_in(&mut self) {
+        let shared = &self.shared;
+        if shared.spies_simulate_connection {
+            self.flow_control.set_stand_in(shared.has_spies());
+        }
     }
 
     fn send_heartbeat(&mut self, now_ns: i64, out: &mut Outgoing<'_>) -> usize {
@@ -436,6 +446,7 @@ impl SenderPublication {
             ANSWERED
         };
         self.has_initial_connection = true;
+        self.let_spies_stand_in();
         let shared = &self.shared;
         let limit = shared.sender_limit.get();
         let new_limit =

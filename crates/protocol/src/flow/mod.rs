@@ -41,8 +41,12 @@ pub trait FlowControl: Send {
     /// A receiver refused the stream.
     fn on_error(&mut self, frame: &ErrorFrame);
 
-    /// True if the receivers needed for the stream to count as connected are there.
+    /// True if the receivers needed for the stream to count as connected are there, or readers stand in for them.
     fn has_required_receivers(&self) -> bool;
+
+    /// Whether other readers of the stream stand in for receivers that are required and not there yet: those that are
+    /// there then move the limit alone.
+    fn set_stand_in(&mut self, _is_there: bool) {}
 
     /// Receivers that hold the sender back, each with its own window; none if the strategy does not tell them apart.
     fn receiver_count(&self) -> Option<usize>;

@@ -261,3 +261,35 @@ fn a_newcomer_within_a_window_of_the_slowest_is_waited_for() {
     group.hear(&status(2, 1408));
     assert_eq!(group.counted(), (2, LIMIT + 1408));
 }
+
+/// The publisher may write, since a spy reads: the one receiver of two that is there gets all of it, and sets the pace.
+#[test]
+fn a_spy_stands_in_for_the_receivers_that_a_group_lacks() {
+    for parameters in ["|fc=min,g:/2,t:2s|ssc=true", "|fc=tagged,g:1001/2,t:2s|ssc=true"] {
+        let mut group = group(parameters);
+        let of_the_group = |term_offset| StatusMessage {
+            group_tag: Some(TAG),
+            ..status(1, term_offset)
+        };
+        let spied = format!("aeron-spy:aeron:udp?endpoint={DATA}");
+        let mut spy = Reader::subscribe(&group.client, &spied, STREAM);
+        group
+            .world
+            .run_until(SECOND, "a spy", || spy.subscription.is_connected());
+        group.hear(&of_the_group(0));
+        let mut position = 0;
+        for _ in 0..12 {
+            group.publish();
+            spy.poll();
+            position += AFTER;
+            group.hear(&of_the_group(position));
+            let sent = group.counter(type_ids::SENDER_POSITION);
+            assert_eq!((sent, parameters), (i64::from(position), parameters));
+        }
+        assert_eq!(group.counted(), (1, i64::from(position) + LIMIT));
+        assert!(group.publication.is_connected());
+        drop(spy);
+        group.world.run_for(SECOND / 10);
+        assert!(!group.publication.is_connected(), "the group is not complete: {parameters}");
+    }
+}

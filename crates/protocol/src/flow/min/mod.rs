@@ -54,6 +54,7 @@ pub struct MinFlowControl {
     hold: Option<Hold>,
     // When the first receiver was sent its SETUP, until it speaks.
     first_is_due_since_ns: Option<i64>,
+    has_stand_in: bool,
 }
 
 impl MinFlowControl {
@@ -66,6 +67,7 @@ impl MinFlowControl {
             is_setup_wanted: false,
             hold: None,
             first_is_due_since_ns: None,
+            has_stand_in: false,
         }
     }
 
@@ -189,7 +191,11 @@ impl FlowControl for MinFlowControl {
     }
 
     fn has_required_receivers(&self) -> bool {
-        self.receivers.len() >= self.group.min_size
+        self.has_stand_in || self.receivers.len() >= self.group.min_size
+    }
+
+    fn set_stand_in(&mut self, is_there: bool) {
+        self.has_stand_in = is_there;
     }
 
     fn receiver_count(&self) -> Option<usize> {

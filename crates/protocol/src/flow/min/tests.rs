@@ -282,6 +282,20 @@ fn the_cases_of_the_specification() {
     }
 }
 
+/// A spy may read while the group is not complete: those of its receivers that are there are then served.
+#[test]
+fn a_stand_in_completes_the_group_and_the_receivers_that_are_there_set_the_limit() {
+    let mut flow = group(None, 2);
+    assert_eq!(limits(&mut flow, &[Status(1, None, 0), Idle]), [0, 0]);
+    flow.set_stand_in(true);
+    assert!(flow.has_required_receivers());
+    let window = i64::from(WINDOW);
+    assert_eq!(limits(&mut flow, &[Status(1, None, 64), Idle]), [64 + window; 2]);
+    flow.set_stand_in(false);
+    assert!(!flow.has_required_receivers());
+    assert_eq!(limits(&mut flow, &[Status(1, None, 128)]), [0], "as before the spy");
+}
+
 #[test]
 fn windows_may_differ() {
     let message = |receiver_id, window| StatusMessage {
