@@ -11,6 +11,7 @@ __all__ = [
     "check_callable",
     "check_kind",
     "check_names",
+    "check_text",
     "did_you_mean",
     "excerpt",
     "nearest",
@@ -25,6 +26,9 @@ _STEM_LENGTH_MIN = 4
 _ALIASES = {"dir": "directory", "aeron_dir": "directory"}
 
 _SECRET_WORDS = ("credential", "secret", "password")
+
+# As in `crates/python/src/arguments.rs`.
+_NO_UTF8 = "must be text that UTF-8 can encode: no half of a surrogate pair"
 
 # As in `crates/protocol/src/text.rs`.
 _EXCERPT_LENGTH_MAX = 120
@@ -68,6 +72,18 @@ def check_kind(name: str, value: object, kind: type, rule: str) -> None:
     """
     if value is not None and not isinstance(value, kind):
         raise wrong(name, value, rule)
+
+
+def check_text(name: str, text: str) -> None:
+    """Refuse text that the core cannot hold, as half of a surrogate pair, which a cut JSON text has.
+
+    Raises:
+        ConfigError: It is such text.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise wrong(name, text, _NO_UTF8) from None
 
 
 def check_names(

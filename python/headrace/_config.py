@@ -9,7 +9,7 @@ import dataclasses
 import os
 from collections.abc import Iterator, Mapping
 
-from headrace._checks import wrong
+from headrace._checks import check_text, wrong
 
 __all__ = ["ClientValues", "DriverValues", "default_directory", "directory_text"]
 
@@ -50,6 +50,7 @@ def directory_text(directory: object) -> str:
     text = os.fspath(directory) if isinstance(directory, (str, os.PathLike)) else None
     if not isinstance(text, str) or not text or "\0" in text:
         raise wrong("directory", directory, "must be a path, as text or a pathlib.Path")
+    check_text("directory", text)
     return text
 
 
@@ -92,6 +93,8 @@ _TIME_MAX = 2**63 - 1
 def _check(name: str, value: object, kind: str) -> None:
     if kind == "text":
         is_right, rule = isinstance(value, str), "must be text"
+        if isinstance(value, str):
+            check_text(name, value)
     elif kind == "boolean":
         is_right, rule = isinstance(value, bool), "must be True or False"
     else:
@@ -111,5 +114,6 @@ def _text(name: str, value: object, kind: str) -> str:
     if isinstance(value, (str, os.PathLike)):
         text = os.fspath(value)
         if isinstance(text, str):
+            check_text(name, text)
             return text.upper() if name == "threading_mode" else text
     raise wrong(name, value, "must be text, a whole number or a boolean")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import inspect
+import os
 import re
 from collections.abc import Awaitable
+from pathlib import Path
 
 import pytest
 
@@ -335,3 +337,24 @@ def test_text_that_utf_8_cannot_encode_is_refused_by_name(media_client: headrace
             call()
     with pytest.raises(headrace.ConfigError, match=r"^label="):
         media_client.add_counter(1001, label="\udfff")
+
+
+def test_settings_that_utf_8_cannot_encode_are_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut = "\ud800"
+    directory = str(tmp_path / "driver")
+    calls = [
+        ("directory", lambda: headrace.connect(cut)),
+        ("client_name", lambda: headrace.connect(directory, client_name=cut)),
+        ("directory", lambda: headrace.MediaDriver(directory=cut)),
+        ("resolver_name", lambda: headrace.MediaDriver(directory=directory, resolver_name=cut)),
+        ("aeron.dir", lambda: headrace.MediaDriver(properties={"aeron.dir": cut})),
+    ]
+    for name, call in calls:
+        with pytest.raises(headrace.ConfigError, match=rf"^{name}='.ud800': must be text that UTF-8"):
+            call()
+    monkeypatch.setenv("AERON_DIR", os.fsdecode(b"/tmp/\xff"))
+    for start in (headrace.connect, headrace.MediaDriver):
+        with pytest.raises(headrace.ConfigError, match="must be text that UTF-8 can encode"):
+            start()

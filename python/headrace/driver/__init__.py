@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from headrace import _core
 from headrace._arguments import checked_class
-from headrace._checks import check_kind, check_names, wrong
+from headrace._checks import check_kind, check_names, check_text, wrong
 from headrace._closing import Closing
 from headrace._config import default_directory
 from headrace._exceptions import ClosedError
@@ -75,6 +75,9 @@ class MediaDriver(Closing):
             config = dataclasses.replace(config, properties={**config.properties, **properties})
         values = config.to_properties()
         values.setdefault("aeron.dir", default_directory())
+        for name, value in values.items():
+            if isinstance(value, str):
+                check_text(name, value)
         self._driver = _core.MediaDriver.launch(list(values.items()))
         self._directory = os.fspath(self._driver.directory)
         _events.started(self._directory, self.settings, self._driver.chosen_threading)

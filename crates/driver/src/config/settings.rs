@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use headrace_protocol::channel::{CongestionControlKind, FlowControlStrategy, GroupConsideration};
 use headrace_protocol::settings::{
-    Bool, Directory, Duration, FlooredDuration, Int, Milliseconds, Mtu, Named, Optional, OptionalDuration,
+    Bool, CountOrNone, Directory, Duration, FlooredDuration, Int, Milliseconds, Mtu, Named, Optional, OptionalDuration,
     OptionalInt64, OptionalText, PowerOfTwo, RingLength, Size,
 };
 use headrace_sys::idle::IdleStrategy;
@@ -351,7 +351,7 @@ headrace_protocol::settings! {
     /// Group whose receivers count for tagged flow control.
     "aeron.flow.control.group.tag" => flow_control_group_tag: i64 = -1, ANY_I64;
     /// How many receivers min and tagged flow control need before the publication is connected.
-    "aeron.flow.control.group.min.size" => flow_control_group_min_size: usize = 0, Int { min: 0, max: I32_MAX };
+    "aeron.flow.control.group.min.size" => flow_control_group_min_size: usize = 0, CountOrNone { max: I32_MAX };
     /// A receiver that is silent for this time no longer counts for min and tagged flow control.
     "aeron.flow.control.receiver.timeout" => flow_control_receiver_timeout_ns: i64 = 5 * SECOND, INTERVAL;
     /// Group that this driver's receivers say they belong to, for tagged flow control.

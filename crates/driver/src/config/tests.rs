@@ -549,6 +549,18 @@ fn arguments_of_an_idle_strategy_that_takes_none_are_ignored_and_named() {
     );
 }
 
+/// As the harness of the reference sets it.
+#[test]
+fn a_group_of_less_than_none_is_one_of_none() {
+    let name = "aeron.flow.control.group.min.size";
+    for (text, size) in [("-1", 0), ("0", 0), ("2", 2)] {
+        assert_eq!(config_of(&[(name, text)]).unwrap().flow_control_group_min_size, size);
+    }
+    for text in ["", "two", "2147483648", "99999999999999999999"] {
+        assert!(DriverConfig::default().set(name, text).is_err(), "{text}");
+    }
+}
+
 #[test]
 fn there_is_memory_for_one_image_at_least() {
     let error = config_of(&[("aeron.headrace.image.memory.limit", "0")]).unwrap_err();

@@ -215,6 +215,33 @@ where
     }
 }
 
+/// A decimal number of things, where less than none counts as none: some programs write -1 for "not set".
+pub struct CountOrNone {
+    /// Largest.
+    pub max: usize,
+}
+
+impl Codec for CountOrNone {
+    type Value = usize;
+
+    fn parse(&self, text: &str) -> Option<usize> {
+        let count = usize::try_from(text.parse::<i64>().ok()?.max(0)).ok()?;
+        (count <= self.max).then_some(count)
+    }
+
+    fn format(&self, value: &usize) -> String {
+        value.to_string()
+    }
+
+    fn rule(&self) -> String {
+        format!("must be an integer up to {}; less than 0 counts as 0", self.max)
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Number
+    }
+}
+
 /// A value that may be absent.
 pub struct Optional<C>(pub C);
 

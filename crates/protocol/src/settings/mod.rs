@@ -7,7 +7,7 @@
 mod codecs;
 
 pub use codecs::{
-    Bool, Choice, Codec, Directory, Duration, FlooredDuration, Int, Kind, Milliseconds, Mtu, Named, Optional,
+    Bool, Choice, Codec, CountOrNone, Directory, Duration, FlooredDuration, Int, Kind, Milliseconds, Mtu, Named, Optional,
     OptionalDuration, OptionalInt64, OptionalText, PowerOfTwo, RingLength, Size, Text,
 };
 
