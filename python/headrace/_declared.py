@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from headrace._checks import check_kind, check_names, did_you_mean, excerpt, nearest
+from headrace._checks import check_kind, check_names, check_text, did_you_mean, excerpt, nearest
 from headrace._exceptions import ConfigError
 from headrace._rules import BOOLEAN, INT_MAX, LONG_MAX, Rule, optional, whole
 from headrace.channel import parse_duration_ns, parse_size
@@ -118,6 +118,8 @@ class DeclaredConfig:
         for item in self._fields():
             rule: Rule = item.metadata["rule"]
             value = getattr(self, item.name)
+            if isinstance(value, str):
+                check_text(item.name, value)
             check(rule.is_kept(value), item.name, value, f"must be {rule.text}")
 
     @classmethod

@@ -24,6 +24,27 @@ fn the_version_is_printed_in_the_known_form() {
     assert!(stdout.contains(&format!(" commit={commit}>")), "{stdout}");
 }
 
+#[cfg(unix)]
+#[test]
+fn an_argument_or_a_variable_that_is_no_text_ends_it_with_status_1() {
+    use std::os::unix::ffi::OsStringExt;
+    let odd = |bytes: &[u8]| std::ffi::OsString::from_vec(bytes.to_vec());
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("d");
+    let (code, _, stderr) = run(headraced(&path).arg(odd(b"-Daeron.dir=/tmp/\xff")));
+    assert_eq!(code, Some(1));
+    assert!(
+        stderr.starts_with("ERROR: argument -Daeron.dir=/tmp/\u{fffd} must be"),
+        "{stderr}"
+    );
+    let (code, _, stderr) = run(headraced(&path).env("AERON_MTU_LENGTH", odd(b"8k\xff")));
+    assert_eq!(code, Some(1));
+    assert!(
+        stderr.contains("AERON_MTU_LENGTH=8k\u{fffd}: must be text in UTF-8"),
+        "{stderr}"
+    );
+}
+
 #[test]
 fn arguments_that_make_no_sense_end_it_with_status_1() {
     let directory = tempfile::tempdir().unwrap();

@@ -46,7 +46,7 @@ impl DriverConfig {
     pub fn from_env_and_properties<'a>(
         properties: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, ConfigError> {
-        let mut sources = Sources::from_environment(std::env::vars());
+        let mut sources = Sources::from_environment(std::env::vars_os());
         for (name, value) in properties {
             sources.put(name, value);
         }

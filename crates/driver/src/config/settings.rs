@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use headrace_protocol::channel::{CongestionControlKind, FlowControlStrategy, GroupConsideration};
 use headrace_protocol::settings::{
-    Bool, CountOrNone, Directory, Duration, FlooredDuration, Int, Milliseconds, Mtu, Named, Optional, OptionalDuration,
-    OptionalInt64, OptionalText, PowerOfTwo, RingLength, Size,
+    Bool, CountOrNone, Directory, Duration, FlooredDuration, Int, Milliseconds, Mtu, Named, Optional,
+    OptionalDuration, OptionalInt64, OptionalText, PowerOfTwo, RingLength, Size,
 };
 use headrace_sys::idle::IdleStrategy;
 

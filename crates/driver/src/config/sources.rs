@@ -1,12 +1,16 @@
 //! Where settings come from: the environment, definitions, properties files.
 
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use headrace_protocol::settings::environment_name;
 use headrace_protocol::text::excerpt;
 
 use super::{ConfigError, DriverConfig, fetch, table};
+
+#[cfg(test)]
+mod tests;
 
 /// How the environment names of settings start.
 const ENVIRONMENT_PREFIX: &str = "AERON_";
@@ -19,25 +23,28 @@ const DOUBTS_MAX: usize = 8;
 /// Values gathered from several places, the last one given winning.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    // By environment name, since that is the form in which all places can be compared.
-    values: BTreeMap<String, String>,
+    // By environment name, since that is the form in which all places can be compared. As the system has them: what is no
+    // text is refused when it is a setting of this driver, and no matter otherwise.
+    values: BTreeMap<String, OsString>,
 }
 
 impl Sources {
     /// Starts with the variables of an environment that could be settings.
-    pub fn from_environment(variables: impl IntoIterator<Item = (String, String)>) -> Self {
+    pub fn from_environment(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let mut sources = Self::default();
         for (name, value) in variables {
-            if name.starts_with(ENVIRONMENT_PREFIX) {
-                sources.put(&name, &value);
+            if let Some(name) = name.to_str()
+                && name.starts_with(ENVIRONMENT_PREFIX)
+            {
+                sources.put(name, value);
             }
         }
         sources
     }
 
     /// Adds one value by property or environment name. An empty value takes the setting back to its default.
-    pub fn put(&mut self, name: &str, value: &str) {
-        let name = environment_name(name);
+    pub fn put(&mut self, name: &str, value: impl AsRef<OsStr>) {
+        let (name, value) = (environment_name(name), value.as_ref());
         if value.is_empty() {
             self.values.remove(&name);
         } else {
@@ -104,11 +111,18 @@ impl Sources {
     /// The settings these values amount to, over the defaults.
     pub fn into_config(self) -> Result<DriverConfig, ConfigError> {
         let mut config = DriverConfig::default();
-        table::apply_all(&mut config, |name| self.values.get(name).cloned())?;
+        for (name, value) in &self.values {
+            if value.to_str().is_none() && table::find(name).is_some() {
+                return Err(ConfigError::new(name, value.display(), "must be text in UTF-8"));
+            }
+        }
+        table::apply_all(&mut config, |name| {
+            self.values.get(name)?.to_str().map(str::to_owned)
+        })?;
         config.misspelt = self
             .values
             .iter()
-            .filter_map(|(name, value)| doubt(name, value))
+            .filter_map(|(name, value)| doubt(name, &value.to_string_lossy()))
             .take(DOUBTS_MAX)
             .collect();
         Ok(config)

@@ -1,5 +1,4 @@
 use std::collections::HashSet;
-use std::path::PathBuf;
 
 use headrace_protocol::settings::Kind;
 use headrace_sys::idle::Control;
@@ -424,27 +423,6 @@ fn timeouts_must_be_in_order() {
 }
 
 #[test]
-fn a_properties_file_has_comments_continuations_and_two_separators() {
-    let mut sources = Sources::from_environment([("AERON_MTU_LENGTH".to_owned(), "8192".to_owned())]);
-    sources
-        .define_all(
-            "# note\n! note\n  aeron.threading.mode: SHARED\naeron.dir=/tmp/\\\n  x\naeron.mtu.length=\n",
-        )
-        .unwrap();
-    let config = sources.into_config().unwrap();
-    assert_eq!(config.threading_mode, Some(ThreadingMode::Shared));
-    assert_eq!(config.directory, PathBuf::from("/tmp/x"));
-    // An empty value unsets what an earlier place set.
-    assert_eq!(config.mtu_length, 1408);
-    assert!(
-        Sources::default()
-            .define_all("nonsense\n")
-            .unwrap_err()
-            .contains("line=1")
-    );
-}
-
-#[test]
 fn a_declaration_says_all_of_a_setting() {
     let declared = declarations();
     let names: HashSet<_> = declared.iter().filter_map(|setting| setting.property).collect();
@@ -520,20 +498,6 @@ fn a_misspelt_setting_is_told_with_the_nearest_one() {
 }
 
 #[test]
-fn a_misspelt_variable_is_doubted_and_those_of_other_programs_are_not() {
-    let variables = [
-        ("AERON_THREDAING_MODE", "SHARED"),
-        ("AERON_MTU_LENGTH", "8k"),
-        ("AERON_ARCHIVE_IDLE_STRATEGY", "spin"),
-        ("AERON_CLIENT_NAME", "mine"),
-    ];
-    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let config = Sources::from_environment(variables).into_config().unwrap();
-    let expected = "AERON_THREDAING_MODE=SHARED has no effect: no setting has this name, did you mean AERON_THREADING_MODE?";
-    assert_eq!(config.doubts(), [expected]);
-}
-
-#[test]
 fn arguments_of_an_idle_strategy_that_takes_none_are_ignored_and_named() {
     let config = config_of(&[
         ("aeron.sender.idle.strategy", "sleep-ms"),
@@ -554,7 +518,10 @@ fn arguments_of_an_idle_strategy_that_takes_none_are_ignored_and_named() {
 fn a_group_of_less_than_none_is_one_of_none() {
     let name = "aeron.flow.control.group.min.size";
     for (text, size) in [("-1", 0), ("0", 0), ("2", 2)] {
-        assert_eq!(config_of(&[(name, text)]).unwrap().flow_control_group_min_size, size);
+        assert_eq!(
+            config_of(&[(name, text)]).unwrap().flow_control_group_min_size,
+            size
+        );
     }
     for text in ["", "two", "2147483648", "99999999999999999999"] {
         assert!(DriverConfig::default().set(name, text).is_err(), "{text}");

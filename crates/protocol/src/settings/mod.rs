@@ -7,8 +7,8 @@
 mod codecs;
 
 pub use codecs::{
-    Bool, Choice, Codec, CountOrNone, Directory, Duration, FlooredDuration, Int, Kind, Milliseconds, Mtu, Named, Optional,
-    OptionalDuration, OptionalInt64, OptionalText, PowerOfTwo, RingLength, Size, Text,
+    Bool, Choice, Codec, CountOrNone, Directory, Duration, FlooredDuration, Int, Kind, Milliseconds, Mtu,
+    Named, Optional, OptionalDuration, OptionalInt64, OptionalText, PowerOfTwo, RingLength, Size, Text,
 };
 
 /// One setting of the configuration `C`.

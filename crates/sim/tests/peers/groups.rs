@@ -290,6 +290,9 @@ fn a_spy_stands_in_for_the_receivers_that_a_group_lacks() {
         assert!(group.publication.is_connected());
         drop(spy);
         group.world.run_for(SECOND / 10);
-        assert!(!group.publication.is_connected(), "the group is not complete: {parameters}");
+        assert!(
+            !group.publication.is_connected(),
+            "the group is not complete: {parameters}"
+        );
     }
 }

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -25,9 +26,9 @@ const ALLOW_UNKNOWN: &str = "--allow-unknown";
 const TERMINATION_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args();
-    let program = arguments.next().unwrap_or_else(|| "headraced".to_owned());
-    match run(&program, arguments) {
+    let mut arguments = std::env::args_os();
+    let program = arguments.next().unwrap_or_else(|| "headraced".into());
+    match run(&program.to_string_lossy(), arguments) {
         Ok(code) => code,
         Err(text) => {
             eprintln!("{text}");
@@ -36,10 +37,13 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(program: &str, arguments: impl Iterator<Item = String>) -> Result<ExitCode, String> {
-    let mut sources = Sources::from_environment(std::env::vars());
+fn run(program: &str, arguments: impl Iterator<Item = OsString>) -> Result<ExitCode, String> {
+    let mut sources = Sources::from_environment(std::env::vars_os());
     let mut files = Vec::new();
-    let arguments: Vec<String> = arguments.collect();
+    let arguments: Vec<String> = arguments
+        .map(|argument| argument.into_string())
+        .collect::<Result<_, _>>()
+        .map_err(|argument| format!("ERROR: argument {} must be text in UTF-8", argument.display()))?;
     let allows_unknown = arguments.iter().any(|argument| argument == ALLOW_UNKNOWN);
     for argument in arguments {
         if argument == "-v" {

@@ -293,7 +293,11 @@ fn a_stand_in_completes_the_group_and_the_receivers_that_are_there_set_the_limit
     assert_eq!(limits(&mut flow, &[Status(1, None, 64), Idle]), [64 + window; 2]);
     flow.set_stand_in(false);
     assert!(!flow.has_required_receivers());
-    assert_eq!(limits(&mut flow, &[Status(1, None, 128)]), [0], "as before the spy");
+    assert_eq!(
+        limits(&mut flow, &[Status(1, None, 128)]),
+        [0],
+        "as before the spy"
+    );
 }
 
 #[test]
