@@ -781,7 +781,9 @@ class ClientConfig(ClientValues):
     """How long a log stays mapped after its image or publication went away."""
 
     client_name: str = _setting("", "text")
-    """Name in the label of the client's heartbeat counter."""
+    """Name in the label of the client's heartbeat counter, by which tools call the client. A Python client
+    without one is called by its program and process, as in ``ticker.py pid=4711``; not so on a clock of the
+    program or of a simulated world."""
 
     pre_touch_mapped_memory: bool = _setting(False, "boolean")
     """Touch each page of a log when it is mapped, so that no message pays for the page fault."""

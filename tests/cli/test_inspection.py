@@ -213,7 +213,7 @@ def test_streams_name_destinations_in_lines_of_their_own(run: Run) -> None:
     addresses = [f"127.0.0.1:{port}" for port in ports]
     with (
         headrace.MediaDriver.embedded(threading_mode="SHARED") as driver,
-        driver.connect() as client,
+        driver.connect(client_name="me") as client,
         client.add_publication("aeron:udp?control-mode=manual", 5) as publication,
         client.add_subscription("aeron:udp?control-mode=manual", 5) as subscription,
     ):

@@ -12,6 +12,7 @@ import pytest
 from benches.processes import fresh_directory
 
 import headrace
+from headrace.event_log import EventReader
 from headrace.tools import CncFile, read_error_log
 from tests.helpers import TIMEOUT_S, await_true
 
@@ -101,12 +102,18 @@ def test_a_killed_subscriber_no_longer_holds_the_publisher(driver: headrace.Medi
     with driver.connect() as client, client.add_publication(CHANNEL, 1) as publication:
         with program(SUBSCRIBE, driver.directory, CHANNEL) as subscriber:
             assert first_line(subscriber) == "connected\n"
+            name = f"python pid={subscriber.pid}"
+            # It comes with the client's first heartbeat.
+            await_true(lambda: any(f" name={name} " in record.label for record in client.counters))
             while publication.offer(bytes(1000)) is not headrace.OfferResult.BACK_PRESSURED:
                 pass
             subscriber.kill()
             await_true(lambda: publication.offer(b"x") is headrace.OfferResult.NOT_CONNECTED)
         assert system_value(client, "Client liveness timeouts") == 1
         assert any("process ended without closing" in text for text in errors_of(driver.directory))
+        with EventReader(driver.directory) as events:
+            gone = [event for event in events.poll() if event.kind == "client" and event.is_fault]
+        assert [event.detail for event in gone] == [name]
 
 
 def test_a_killed_publisher_ends_its_streams_and_its_log_goes(driver: headrace.MediaDriver) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import os
 import pwd
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,7 @@ from headrace import (
 from headrace._settings import ClientSettings, DriverSettings
 from headrace.archive import ArchiveConfig, ArchiveFileError
 from headrace.archive.server.keywords import ArchiveSettings
+from headrace.client._program_name import program_name
 from headrace.cluster import (
     ClusterClient,
     ClusterClientConfig,
@@ -269,6 +272,24 @@ def test_a_client_name_is_printable(media_driver, name):
     assert str(refusal.value).isprintable()
     with media_driver.connect() as client, pytest.raises(ConfigError, match="printable ASCII"):
         client.add_counter(1000, label=f"{name}{name * 400}")
+
+
+@pytest.mark.parametrize(
+    ("argument", "name"),
+    [
+        ("/opt/ticker.py", "ticker.py"),
+        ("/opt/feeds/__main__.py", "feeds"),
+        ("-c", "python"),
+        ("", "python"),
+        ("/opt/kurs-\u00e9\n.py", "kurs-??.py"),
+        ("x" * 300, "x" * 80),
+    ],
+)
+def test_a_client_without_a_name_is_called_by_its_program(
+    monkeypatch: pytest.MonkeyPatch, argument: str, name: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", [argument])
+    assert program_name() == f"{name} pid={os.getpid()}"
 
 
 def test_no_memory_for_images_is_refused():

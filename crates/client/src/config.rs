@@ -33,7 +33,8 @@ headrace_protocol::settings! {
     "aeron.client.idle.sleep.duration" => idle_sleep_ns: i64 = 16 * NS_PER_MS, Duration { min_ns: 0, max_ns: NS_PER_S };
     /// How long a log stays mapped after its image or publication went away.
     "aeron.client.resource.linger.duration" => resource_linger_ns: i64 = 3 * NS_PER_S, Duration::ANY;
-    /// Name in the label of the client's heartbeat counter.
+    /// Name in the label of the client's heartbeat counter, by which tools call the client. A Python client without one is
+    /// called by its program and process, as in `ticker.py pid=4711`; not so on a clock of the program or of a simulated world.
     "aeron.client.name" => client_name: String = String::new(), ClientName;
     /// Touch each page of a log when it is mapped, so that no message pays for the page fault.
     "aeron.client.pre.touch.mapped.memory" => pre_touch_mapped_memory: bool = false, Bool;

@@ -24,6 +24,7 @@ from headrace.client._counters import Counters
 from headrace.client._keywords import KEYWORDS, ClientKeywords, ClientOptions, options_of
 from headrace.client._local_driver import check_driver
 from headrace.client._pending import CLOSING_TIMEOUT_S, TEMPORARILY_UNAVAILABLE, Pending
+from headrace.client._program_name import program_name
 from headrace.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
@@ -111,8 +112,10 @@ class Client(EitherClosing):
         where = directory_text(default_directory() if directory is None else directory)
         clock = _clock_of(driver, options)
         handlers = _handlers_of(options, where)
-        # A wait on another clock than the machine's is over at once for its user, and needs no word.
+        # A wait on another clock than the machine's is over at once for its user, and needs no word. Such a client has
+        # no name of its process either: a simulated world is the same each time.
         if clock is SYSTEM_CLOCK:
+            config = dataclasses.replace(config, client_name=config.client_name or program_name())
             handlers["on_no_driver"] = functools.partial(_events.no_driver, where, config.driver_timeout_ms)
         try:
             core = _core.Client.connect(

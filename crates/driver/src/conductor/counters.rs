@@ -218,6 +218,11 @@ impl Counters {
         self.manager.append_to_label(id, text);
     }
 
+    /// What a label says now; a client may have added to it.
+    pub(crate) fn label(&self, id: i32) -> Option<String> {
+        self.manager.reader().label(id)
+    }
+
     /// Gives a counter back; its id rests before it is used again.
     pub(crate) fn free(&mut self, id: i32) {
         self.manager.free(id, self.now_ms);

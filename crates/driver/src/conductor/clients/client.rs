@@ -106,8 +106,22 @@ impl Client {
         new: ClientState,
         reason: impl Into<Reason<'static>>,
     ) {
+        self.change(recorder, new, reason, "");
+    }
+
+    fn change(
+        &mut self,
+        recorder: &EventRecorder,
+        new: ClientState,
+        reason: impl Into<Reason<'static>>,
+        name: &str,
+    ) {
         if self.state != new {
-            recorder.change(&mut self.state, new, reason, &subject(self.id));
+            let subject = Subject {
+                detail: name,
+                ..subject(self.id)
+            };
+            recorder.change(&mut self.state, new, reason, &subject);
         }
     }
 
@@ -117,8 +131,8 @@ impl Client {
         self.enter(recorder, ClientState::Ended, "its process shows no life any more");
     }
 
-    /// All it held was released.
-    pub(crate) fn leave(&mut self, recorder: &EventRecorder) {
+    /// All it held was released. `name` is what it called itself.
+    pub(crate) fn leave(&mut self, recorder: &EventRecorder, name: &str) {
         let reason = match self.state {
             ClientState::Heard | ClientState::Watched => {
                 Reason::fault("not heard from for the client liveness time-out")
@@ -126,7 +140,7 @@ impl Client {
             ClientState::Ended => Reason::fault("its process ended"),
             ClientState::Closed | ClientState::Gone => "it closed".into(),
         };
-        self.enter(recorder, ClientState::Gone, reason);
+        self.change(recorder, ClientState::Gone, reason, name);
     }
 
     /// True when nothing it wrote is left to read, up to `read`, and nothing will come.

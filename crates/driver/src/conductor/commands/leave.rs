@@ -32,9 +32,10 @@ pub(crate) fn free_gone(rooms: &mut Rooms, progress: &mut Progress, read: i64) {
             .cx
             .events
             .unavailable_counter(client.id, client.heartbeat.id());
+        let label = rooms.cx.counters.label(client.heartbeat.id());
         rooms.cx.counters.free(client.heartbeat.id());
         free(rooms, &client);
-        client.leave(&rooms.cx.recorder);
+        client.leave(&rooms.cx.recorder, name_in(&label.unwrap_or_default()));
     }
 }
 
@@ -44,9 +45,16 @@ fn note_death(cx: &mut Context, client: &Client, read: i64) {
     if client.is_over(read) {
         cx.warn(
             "a client's process ended without closing the client: \
-             the driver closes its publications, subscriptions and counters",
+             the driver closes its publications, subscriptions and counters; `headrace events` names it",
         );
     }
+}
+
+/// What a client added to the label of its heartbeat: ` name=<name> version=<version> ...`. Not of programs that say
+/// nothing.
+fn name_in(label: &str) -> &str {
+    let (_, added) = label.split_once(" name=").unwrap_or_default();
+    added.split_once(" version=").map_or(added, |(name, _)| name)
 }
 
 fn free(rooms: &mut Rooms, client: &Client) {

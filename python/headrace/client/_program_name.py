@@ -1,0 +1,23 @@
+"""What a client is called in the tools when its program gave it no name."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import PurePath
+
+__all__ = ["program_name"]
+
+# As the label of a counter takes it, with room for the process id.
+_LENGTH_MAX = 80
+
+
+def program_name() -> str:
+    """The program and the process, as in ``ticker.py pid=4711``: printable ASCII of at most 100 characters."""
+    path = PurePath(sys.argv[0] if sys.argv else "")
+    # `python -m package` has the path of that module, or for a moment none.
+    name = path.parent.name if path.name == "__main__.py" else path.name
+    if name in ("", "-c", "-m", "-"):
+        name = "python"
+    printable = "".join(letter if " " <= letter <= "~" else "?" for letter in name)
+    return f"{printable[:_LENGTH_MAX]} pid={os.getpid()}"
