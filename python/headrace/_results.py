@@ -70,7 +70,7 @@ def accepted(result: _Result | OfferResult) -> _Result:
 
 
 _REASONS = {
-    OfferResult.NOT_CONNECTED: "no subscriber is connected; wait for one, or drop the message",
+    OfferResult.NOT_CONNECTED: "no subscriber, or too few of a group, is connected; wait, or drop the message",
     OfferResult.BACK_PRESSURED: "subscribers have not made room yet; try again after a moment",
     OfferResult.ADMIN_ACTION: "the log moved on to its next term; try again at once",
     OfferResult.CLOSED: "the publication, or its client, is closed; trying again cannot help",

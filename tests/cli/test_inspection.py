@@ -208,6 +208,25 @@ def test_streams_say_what_the_receivers_lost(run: Run) -> None:
         assert (stream["naks_received"], stream["retransmits_sent"]) == (None, None)
 
 
+def test_a_group_that_is_not_complete_is_told_as_such(run: Run) -> None:
+    control = f"aeron:udp?control=127.0.0.1:{free_port()}|control-mode=dynamic|fc=min,g:/2"
+    with (
+        headrace.MediaDriver.embedded(threading_mode="SHARED") as driver,
+        driver.connect() as client,
+        client.add_publication(control, 5) as publication,
+        client.add_subscription(f"{control}|endpoint=127.0.0.1:0", 5),
+    ):
+        assert publication.wait_for_subscribers(1, TIMEOUT_S)
+        assert not publication.is_connected
+        with pytest.raises(headrace.PublicationTimeoutError, match=r"^too few .*: receivers=1: fc=min,g:/2 waits"):
+            publication.offer_blocking(b"x", timeout_s=0)
+        arguments = ("streams", "--dir", driver.directory, "--once")
+        _, out, _ = run(*arguments)
+        assert "not connected: its group needs more receivers, and has 1" in " ".join(out.split())
+        _, out, _ = run(*arguments, "--json")
+        assert 1 in [stream["receiver_count"] for stream in json.loads(out)["streams"]]
+
+
 def test_streams_name_destinations_in_lines_of_their_own(run: Run) -> None:
     ports = [free_port() for _ in range(8)]
     addresses = [f"127.0.0.1:{port}" for port in ports]

@@ -19,19 +19,38 @@ pub fn excerpt(value: &str) -> Cow<'_, str> {
     }
 }
 
-/// The known name that is fewest edits away, if a slip of the pen can be the reason. Case makes no difference.
+/// The known name that is fewest edits away, if a slip of the pen can be the reason, or the only one that a name is the
+/// beginning of. Case makes no difference.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > COMPARED_LENGTH_MAX {
         return None;
     }
     let folded = name.to_ascii_lowercase();
+    let known: Vec<&str> = known.into_iter().collect();
+    only_one_that_begins_so(&folded, &known).or_else(|| fewest_edits_away(&folded, &known))
+}
+
+/// A name that was cut short is nearer to the whole one than to others of its length.
+fn only_one_that_begins_so<'a>(folded: &str, known: &[&'a str]) -> Option<&'a str> {
+    let mut longer = known
+        .iter()
+        .filter(|known| known.to_ascii_lowercase().starts_with(folded));
+    let first = longer.next().filter(|_| folded.len() >= STEM_LENGTH_MIN)?;
+    longer.next().is_none().then_some(*first)
+}
+
+fn fewest_edits_away<'a>(folded: &str, known: &[&'a str]) -> Option<&'a str> {
     known
-        .into_iter()
-        .map(|known| (edit_distance(&folded, &known.to_ascii_lowercase()), known))
+        .iter()
+        .copied()
+        .map(|known| (edit_distance(folded, &known.to_ascii_lowercase()), known))
         .min()
         .filter(|(distance, known)| *distance <= known.len().div_ceil(3).min(SLIPS_MAX))
         .map(|(_, known)| known)
 }
+
+/// Fewer letters are the beginning of too much.
+const STEM_LENGTH_MIN: usize = 4;
 
 /// More edits than these are another name, however long it is.
 const SLIPS_MAX: usize = 4;

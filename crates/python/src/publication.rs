@@ -136,10 +136,18 @@ impl Publication {
             ),
             Append::NotConnected => (
                 "PublicationTimeoutError",
-                format!(
-                    "no subscriber is connected, and none came in time: is one running on the same channel and stream? \
-                     {stream}"
-                ),
+                match handle.subscriber_count() {
+                    SubscriberCount::Exactly(count) if count > 0 && !handle.channel().starts_with(IPC) => {
+                        format!(
+                            "too few subscribers for the group are connected, and no more came in time: receivers={count}: \
+                         fc=min,g:/2 waits for 2 of them: {stream}"
+                        )
+                    }
+                    _ => format!(
+                        "no subscriber is connected, and none came in time: is one running on the same channel and \
+                         stream? {stream}"
+                    ),
+                },
             ),
             _ => (
                 "PublicationTimeoutError",
@@ -153,6 +161,9 @@ impl Publication {
         errors::publication(name, &message, &result, accepted)
     }
 }
+
+/// Channels without flow control's groups.
+const IPC: &str = "aeron:ipc";
 
 /// Makes one offer of a buffer, or of the buffers in a tuple or list as one message.
 fn with_parts(

@@ -72,6 +72,7 @@ CLIENT_HEARTBEAT = 11
 PUBLISHER_POSITION = 12
 SENDER_BACK_PRESSURE = 13
 LOCAL_SOCKET_ADDRESS = 14
+FLOW_CONTROL_RECEIVERS = 17
 DESTINATION_COUNT = 18
 NAKS_RECEIVED = 19
 NAKS_SENT = 20
@@ -100,7 +101,7 @@ COUNTER_TYPES: dict[int, CounterType] = {
     LOCAL_SOCKET_ADDRESS: CounterType("local-sockaddr", Group.CHANNELS, Reading.CHANNEL_STATUS),
     15: CounterType("resolver-neighbors", Group.SYSTEM),
     16: CounterType("resolver-cache-entries", Group.SYSTEM),
-    17: CounterType("fc-receivers", Group.PUBLICATIONS, Reading.COUNT, True),
+    FLOW_CONTROL_RECEIVERS: CounterType("fc-receivers", Group.PUBLICATIONS, Reading.COUNT, True),
     DESTINATION_COUNT: CounterType("mdc-num-dest", Group.CHANNELS),
     NAKS_RECEIVED: CounterType("snd-naks-received", Group.PUBLICATIONS, Reading.COUNT, True),
     NAKS_SENT: CounterType("rcv-naks-sent", Group.SUBSCRIPTIONS, Reading.COUNT, True),

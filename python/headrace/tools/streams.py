@@ -120,6 +120,8 @@ class StreamState:
     """Which they are; a channel with more than a hundred does not tell of all. `None` where the channel has one by its
     nature."""
     retransmits_sent: int | None = None
+    receiver_count: int | None = None
+    """Receivers of a group that flow control waits for; `None` where it does not count them."""
     naks_sent: int | None = None
     receive_addresses: list[str] | None = None
     """Where the receiver listens; `None` where the channel itself says it: it has a port, and no destinations."""
@@ -140,7 +142,7 @@ class StreamState:
 
     @property
     def is_unconnected(self) -> bool:
-        """The publisher has no subscriber, and so may not write.
+        """The publisher has no subscriber, or its group has too few, and so may not write.
 
         While it has one its limit is a window beyond the slowest reader, or beyond the sender.
         """
@@ -183,6 +185,7 @@ _POSITION_FIELDS = {
     types.NAKS_RECEIVED: "naks_received",
     types.NAKS_SENT: "naks_sent",
     types.RETRANSMITS_SENT: "retransmits_sent",
+    types.FLOW_CONTROL_RECEIVERS: "receiver_count",
 }
 
 _HELD_FIELDS = {

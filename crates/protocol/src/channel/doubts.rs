@@ -21,6 +21,23 @@ const BOOLEANS: [&str; 7] = [
     keys::TRANSPORT_SECURITY,
 ];
 
+const DURATIONS: [&str; 5] = [
+    keys::LINGER,
+    keys::NAK_DELAY,
+    keys::UNTETHERED_WINDOW_LIMIT_TIMEOUT,
+    keys::UNTETHERED_LINGER_TIMEOUT,
+    keys::UNTETHERED_RESTING_TIMEOUT,
+];
+
+/// The option of `fc` that is a duration.
+const RECEIVER_TIMEOUT: &str = "t:";
+
+/// Shorter ones without a unit were probably not meant in nanoseconds.
+const PLAIN_DURATION_MIN_NS: u64 = 1_000_000;
+
+/// The datagrams of a publication that gives no `mtu`.
+const USUAL_MTU: u64 = 1408;
+
 /// What only a network has.
 const OF_NETWORKS: [&str; 16] = [
     keys::ENDPOINT,
@@ -96,6 +113,41 @@ fn doubt(uri: &ChannelUri, role: ChannelRole, key: &str, value: &str) -> Option<
     if BOOLEANS.contains(&key) && !matches!(value, "true" | "false") {
         return Some("is neither true nor false".to_owned());
     }
+    number_doubt(key, value).or_else(|| choice_doubt(key, value))
+}
+
+/// A number that probably lacks its unit.
+fn number_doubt(key: &str, value: &str) -> Option<String> {
+    let lacks_unit = |text: &str, least: u64| {
+        let number = text.parse::<u64>().ok()?;
+        (1..least).contains(&number).then_some(number)
+    };
+    let duration = |text: &str, whole: &str| {
+        let number = lacks_unit(text, PLAIN_DURATION_MIN_NS)?;
+        Some(format!(
+            "means {number} nanoseconds: give a unit, as in {whole}ms or {whole}s"
+        ))
+    };
+    if DURATIONS.contains(&key) {
+        duration(value, value)
+    } else if key == keys::FLOW_CONTROL {
+        let text = value
+            .split(',')
+            .find_map(|option| option.strip_prefix(RECEIVER_TIMEOUT))?;
+        duration(text, &format!("{RECEIVER_TIMEOUT}{text}"))
+    } else if key == keys::RECEIVER_WINDOW {
+        let number = lacks_unit(value, USUAL_MTU)?;
+        Some(format!(
+            "means {number} bytes, less than a usual datagram, so that most publishers cannot send: give a unit, as in \
+             {number}k or {number}m"
+        ))
+    } else {
+        None
+    }
+}
+
+/// A value that is not of its list.
+fn choice_doubt(key: &str, value: &str) -> Option<String> {
     // Of `fc`, options follow the name.
     let name = value.split(',').next().unwrap_or_default();
     let (known, rest): (&[&str], _) = match key {
@@ -175,6 +227,7 @@ mod tests {
             ("linger-timeout=1s", ""),
             ("tethr=false", "tether"),
             ("rcvwnd=1m", "rcv-wnd"),
+            ("media-rcv-ts=8", "media-rcv-ts-offset"),
         ] {
             let doubts = doubts_of(&format!("aeron:ipc?{given}"));
             let text = &doubts[0];
@@ -216,6 +269,46 @@ mod tests {
             "cc=cubic",
             "fc=tagged,g:1/2",
             "group=infer",
+        ] {
+            assert_eq!(doubts_of(&format!("{udp}|{right}")), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn a_number_that_probably_lacks_its_unit_is_told() {
+        let udp = "aeron:udp?endpoint=localhost:1";
+        for (given, told) in [
+            ("linger=5", "means 5 nanoseconds: give a unit, as in 5ms or 5s"),
+            (
+                "nak-delay=999999",
+                "means 999999 nanoseconds: give a unit, as in 999999ms or 999999s",
+            ),
+            (
+                "untethered-resting-timeout=10",
+                "means 10 nanoseconds: give a unit, as in 10ms or 10s",
+            ),
+            (
+                "fc=min,g:/2,t:10",
+                "means 10 nanoseconds: give a unit, as in t:10ms or t:10s",
+            ),
+            (
+                "rcv-wnd=128",
+                "means 128 bytes, less than a usual datagram, so that most publishers cannot send: give a unit, as in \
+                 128k or 128m",
+            ),
+        ] {
+            assert_eq!(
+                doubts_of(&format!("{udp}|{given}")),
+                [format!("channel parameter {given} {told}")]
+            );
+        }
+        for right in [
+            "linger=0",
+            "linger=5000000000",
+            "nak-delay=100ns",
+            "fc=min,t:10ms",
+            "fc=tagged,g:10",
+            "rcv-wnd=1408",
         ] {
             assert_eq!(doubts_of(&format!("{udp}|{right}")), [""; 0]);
         }
@@ -315,7 +408,9 @@ mod tests {
                     keys::CONTROL_MODE => "dynamic",
                     keys::CONGESTION_CONTROL => "static",
                     keys::FLOW_CONTROL => "min",
+                    keys::RECEIVER_WINDOW => "128k",
                     _ if BOOLEANS.contains(&key) || key == keys::GROUP => "true",
+                    _ if DURATIONS.contains(&key) => "1us",
                     _ => "1",
                 };
                 format!("{key}={value}")

@@ -42,13 +42,20 @@ def streams_json(snapshot: DriverSnapshot, streams: Sequence[StreamState]) -> di
     return header_json(snapshot) | {"streams": [_stream_json(stream, snapshot) for stream in streams]}
 
 
+def _absence(receiver_count: int) -> str:
+    """Why a publisher may not write."""
+    if receiver_count:
+        return f"not connected: its group needs more receivers, and has {receiver_count}"
+    return "no subscriber is connected"
+
+
 def _parties(stream: StreamState, snapshot: DriverSnapshot) -> list[tuple[str, int | None, str, str]]:
     rows: list[tuple[str, int | None, str, str]] = []
     if stream.publisher_position is not None:
         meaning = "before back pressure" + _held(stream.publisher_held_back, snapshot)
         room = _amount(stream.room)
         if stream.is_unconnected:
-            room, meaning = _DASH, "no subscriber is connected"
+            room, meaning = _DASH, _absence(stream.receiver_count or 0)
         rows.append(("publisher", stream.publisher_position, room, meaning))
     if stream.sender_position is not None:
         window = f"to send, {_amount(stream.sender_window)} of window left"
@@ -151,6 +158,7 @@ def _stream_json(stream: StreamState, snapshot: DriverSnapshot) -> dict[str, obj
         "receiver_high_water_mark": stream.receiver_high_water_mark,
         "back_pressure_count": stream.back_pressure_count,
         "naks_received": stream.naks_received,
+        "receiver_count": stream.receiver_count,
         "retransmits_sent": stream.retransmits_sent,
         "destination_count": stream.destination_count,
         "destinations": None
