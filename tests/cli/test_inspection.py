@@ -227,6 +227,24 @@ def test_a_group_that_is_not_complete_is_told_as_such(run: Run) -> None:
         assert 1 in [stream["receiver_count"] for stream in json.loads(out)["streams"]]
 
 
+def test_a_stream_is_found_by_the_channel_of_any_of_its_parties(run: Run) -> None:
+    endpoint = f"aeron:udp?endpoint=127.0.0.1:{free_port()}"
+    with (
+        headrace.MediaDriver.embedded(threading_mode="SHARED") as driver,
+        driver.connect() as client,
+        client.add_publication(f"{endpoint}|alias=desk", 5) as publication,
+        client.add_subscription(f"{endpoint}|alias=screen", 5) as subscription,
+    ):
+        publication.wait_until_connected(TIMEOUT_S)
+        subscription.wait_until_connected(TIMEOUT_S)
+        for alias, count in (("desk", 1), ("screen", 1), ("neither", 0)):
+            _, out, _ = run("streams", "--dir", driver.directory, "--once", "--json", "--channel", alias)
+            found = json.loads(out)["streams"]
+            assert [(stream["channel"], len(stream["readers"])) for stream in found] == [
+                (f"{endpoint}|alias=desk", 1)
+            ] * count
+
+
 def test_streams_name_destinations_in_lines_of_their_own(run: Run) -> None:
     ports = [free_port() for _ in range(8)]
     addresses = [f"127.0.0.1:{port}" for port in ports]

@@ -247,7 +247,13 @@ def test_a_publisher_without_subscribers_is_told_from_one_that_waits(
 def test_a_reader_with_other_parameters_is_on_its_publishers_stream(publisher: str, reader: str) -> None:
     cnc = FakeCnc()
     for counter_id, (kind, name, channel) in enumerate(
-        [(4, "sub-pos", reader), (12, "pub-pos (sampled)", publisher), (4, "sub-pos", publisher)]
+        [
+            (4, "sub-pos", reader),
+            (12, "pub-pos (sampled)", publisher),
+            (4, "sub-pos", publisher),
+            # Of a receiver that the same driver has.
+            (5, "rcv-pos", reader.removeprefix("aeron-spy:")),
+        ]
     ):
         cnc.stream_counter(
             counter_id,

@@ -12,7 +12,6 @@ from headrace.cli import options
 from headrace.cli.output import contains, watch
 from headrace.tools import CounterFilter, StreamState, group_streams
 from headrace.tools.snapshot import DriverSnapshot, DriverWatcher
-from headrace.tools.streams import OF_TRANSPORTS
 from headrace.tools.views.streams import streams_json, streams_table
 
 
@@ -49,11 +48,10 @@ def command(
     )
 
     def streams(snapshot: DriverSnapshot) -> list[StreamState]:
-        return group_streams(
-            record
-            for record in snapshot.counters
-            if record.type_id in OF_TRANSPORTS or condition.matches(record)
-        )
+        # Publisher and readers may name the channel differently: one that is asked for brings the others.
+        return [
+            stream for stream in group_streams(snapshot.counters) if any(map(condition.matches, stream.counters))
+        ]
 
     def table(snapshot: DriverSnapshot, previous: DriverSnapshot | None, search: str) -> RenderableType:
         found = [

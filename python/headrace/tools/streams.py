@@ -188,6 +188,8 @@ _POSITION_FIELDS = {
     types.FLOW_CONTROL_RECEIVERS: "receiver_count",
 }
 
+_OF_RECEIVERS = frozenset({types.RECEIVER_POSITION, types.RECEIVER_HIGH_WATER_MARK, types.NAKS_SENT})
+
 _HELD_FIELDS = {
     types.PUBLISHER_HELD: "publisher_held_back",
     types.IMAGE_HELD: "receiver_held_back",
@@ -198,7 +200,7 @@ _ADDRESSES = ("endpoint=", "control=")
 _TELLS_ADDRESS = re.compile(r"[?|]endpoint=[^|\s]*:(?!0(?:[|\s]|$))")
 """A channel that says where its receiver listens, unless clients add its destinations."""
 
-OF_TRANSPORTS = frozenset(
+_OF_TRANSPORTS = frozenset(
     {
         types.DESTINATION_COUNT,
         types.SEND_CHANNEL_STATUS,
@@ -215,10 +217,11 @@ def group_streams(records: Iterable[CounterRecord]) -> list[StreamState]:
     """The streams that the counters speak of, by stream, session and channel.
 
     A reader may name the channel with other parameters than the publisher does, as with ``tether=false``: it is on the
-    same stream where medium and addresses are the same. The stream has the publisher's or the receiver's channel.
+    same stream where medium and addresses are the same. The stream has the publisher's channel, or the receiver's where there is
+    no publisher.
     """
     streams: dict[tuple[str, int, int], StreamState] = {}
-    transports: dict[int, list[CounterRecord]] = {type_id: [] for type_id in OF_TRANSPORTS}
+    transports: dict[int, list[CounterRecord]] = {type_id: [] for type_id in _OF_TRANSPORTS}
     for record in records:
         if record.type_id in transports:
             transports[record.type_id].append(record)
@@ -236,7 +239,9 @@ def group_streams(records: Iterable[CounterRecord]) -> list[StreamState]:
             setattr(stream, _HELD_FIELDS[record.type_id], HeldBack(types.holder_of(record), record.value))
         elif record.type_id in _POSITION_FIELDS:
             setattr(stream, _POSITION_FIELDS[record.type_id], record.value)
-            stream.channel = key.channel
+            # As the publisher names it, where it is on this host.
+            if record.type_id not in _OF_RECEIVERS or stream.publisher_position is None:
+                stream.channel = key.channel
     for record in transports[types.DESTINATION_COUNT]:
         status_ids = {
             channel.counter_id
