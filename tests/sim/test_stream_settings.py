@@ -75,10 +75,10 @@ def test_files_are_multiples_of_the_page_that_is_set() -> None:
     page = 64 * KIB
     with World(1) as world:
         node = world.add_node("only", file_page_size_bytes=page, loss_report_buffer_length=KIB)
-        node.connect().add_publication(IPC, STREAM)
+        publication = node.connect().add_publication(IPC, STREAM)
         with CncFile.open(node.directory) as cnc:
             assert cnc.header.page_size == page
-        (log,) = Path(node.directory).glob("*/*.logbuffer")
+        log = Path(node.directory, "publications", f"{publication.registration_id}.logbuffer")
         assert log.stat().st_size == 3 * page + page, "three terms, and what is said of them"
         for file in ("cnc.dat", "loss-report.dat"):
             assert Path(node.directory, file).stat().st_size % page == 0
@@ -132,8 +132,9 @@ def test_the_driver_chooses_no_session_id_that_is_reserved() -> None:
         client = world.add_node(
             "only", publication_reserved_session_id_low=low, publication_reserved_session_id_high=high
         ).connect()
-        chosen = [client.add_exclusive_publication(IPC, STREAM).session_id for _ in range(8)]
-        assert sorted(chosen) == list(range(high + 1, LAST_SESSION + 1))
+        publications = [client.add_exclusive_publication(IPC, STREAM) for _ in range(8)]
+        chosen = sorted(publication.session_id for publication in publications)
+        assert chosen == list(range(high + 1, LAST_SESSION + 1))
         asked_for = client.add_publication(f"{IPC}|session-id={high}", STREAM)
         assert asked_for.session_id == high, "a program may"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import headrace
-from tests.helpers import await_true
+from tests.helpers import TIMEOUT_S, await_true
 from tests.ports import free_endpoint
 
 pytestmark = pytest.mark.system
@@ -48,3 +48,17 @@ def test_a_log_is_sparse_unless_told_otherwise(channel: str, how: str) -> None:
         full.close()
         sparse.close()
         await_true(lambda: not logs(driver.directory))
+
+
+@pytest.mark.parametrize("key", ["", "|sparse=false"])
+def test_the_log_of_an_image_is_as_sparse_as_the_channel_of_its_reader_says(key: str) -> None:
+    channel = f"aeron:udp?endpoint={free_endpoint()}"
+    with (
+        headrace.MediaDriver.embedded(threading_mode="SHARED") as driver,
+        driver.connect() as client,
+        client.add_subscription(channel + key, 1) as subscription,
+        client.add_publication(f"{channel}|term-length=1m", 1),
+    ):
+        assert subscription.wait_until_connected(TIMEOUT_S)
+        (log,) = Path(driver.directory, "images").iterdir()
+        assert (log.stat().st_blocks * STAT_BLOCK >= TERMS_LENGTH) is bool(key)

@@ -255,7 +255,8 @@ impl Node {
         let launched = MediaDriver::launch_in(self.core.config.clone(), environment)
             .map_err(|source| self.driver_error(source))?;
         *lock(&self.core.invoker) = launched.invoker();
-        let observer = Observer::new(launched.directory()).map_err(|source| self.driver_error(source))?;
+        let observer = Observer::new(launched.directory(), self.core.config.tether_subscriptions)
+            .map_err(|source| self.driver_error(source))?;
         *lock(&self.core.observer) = Some(observer);
         *driver = Some(launched);
         Ok(())

@@ -35,6 +35,8 @@ pub(crate) use stream::SentStreams;
 pub(crate) struct Observer {
     counters: CountersReader,
     directory: PathBuf,
+    /// Of subscriptions whose channel does not say.
+    is_tethered: bool,
     selection: Selection,
     publications: BTreeMap<i64, Publication>,
     images: BTreeMap<i64, Image>,
@@ -42,14 +44,15 @@ pub(crate) struct Observer {
 }
 
 impl Observer {
-    /// Looks at the files of a driver that has started.
-    pub(crate) fn new(directory: &Path) -> Result<Self, DriverError> {
+    /// Looks at the files of a driver that has started, and that has this setting for subscriptions.
+    pub(crate) fn new(directory: &Path, is_tethered: bool) -> Result<Self, DriverError> {
         let cnc = CncFile::map(&directory.join(cnc::FILE_NAME), Access::ReadOnly)?;
         let counters = CountersReader::new(cnc.counters_metadata(), cnc.counters_values());
         Ok(Self {
             driver: DriverState::new(&cnc, &counters, directory)?,
             counters,
             directory: directory.to_owned(),
+            is_tethered,
             selection: Selection::default(),
             publications: BTreeMap::new(),
             images: BTreeMap::new(),
@@ -114,6 +117,7 @@ impl Observer {
                 id,
                 counters: &self.counters,
                 records: &records,
+                is_tethered: self.is_tethered,
             };
             let is_known = if type_id == type_ids::PUBLISHER_LIMIT {
                 self.publications.contains_key(&id)

@@ -32,6 +32,8 @@ pub(super) struct Own<'a> {
     pub(super) id: i64,
     pub(super) counters: &'a CountersReader,
     pub(super) records: &'a [CounterRecord],
+    /// Readers whose channel does not say.
+    pub(super) is_tethered: bool,
 }
 
 impl Own<'_> {
@@ -59,9 +61,15 @@ impl Own<'_> {
                 Some(Reader {
                     before: position.get_acquire(),
                     position,
-                    is_tethered: !record.label.contains("tether=false"),
+                    is_tethered: says_of_tether(&record.label).unwrap_or(self.is_tethered),
                 })
             })
             .collect()
     }
+}
+
+/// What the channel in a label says; more than `true` and `false` are no values.
+fn says_of_tether(label: &str) -> Option<bool> {
+    let (_, value) = label.split_once("tether=")?;
+    Some(!value.starts_with("false"))
 }
