@@ -5,9 +5,8 @@
 mod common;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use common::{Reader, SECOND, STREAM, World, faults, is_accepted, setting, system_counter};
+use common::{Reader, SECOND, STREAM, World, faults, for_seeds, is_accepted, system_counter};
 use headrace_buffers::counters::system_counter as counter;
 use headrace_client::{Client, Publication};
 use headrace_sim::{LinkSettings, Node};
@@ -188,42 +187,9 @@ impl Crowd {
     }
 }
 
-/// Runs a test for its own seeds, or for the one of the environment, and names the one that fails.
-fn for_seeds(seeds: std::ops::Range<u64>, test: &str, run: impl Fn(u64)) {
-    struct Replay<'a>(u64, &'a str);
-    impl Drop for Replay<'_> {
-        fn drop(&mut self) {
-            if std::thread::panicking() {
-                let Self(seed, test) = self;
-                eprintln!(
-                    "to replay it: HEADRACE_SEED={seed} cargo test -p headrace-sim --test crowds {test}"
-                );
-            }
-        }
-    }
-    let named = |seed| {
-        let _replay = Replay(seed, test);
-        run(seed);
-    };
-    let chosen = setting("HEADRACE_SEED");
-    if let Some(seconds) = setting("SIMULATE_SECONDS") {
-        let first = chosen.unwrap_or_else(|| fastrand::u64(..u64::MAX / 2));
-        let (begin, mut seed) = (Instant::now(), first);
-        while begin.elapsed() < Duration::from_secs(seconds) {
-            named(seed);
-            seed += 1;
-        }
-        println!("{test}: {} seeds from {first} on", seed - first);
-        return;
-    }
-    for seed in chosen.map_or(seeds, |seed| seed..seed + 1) {
-        named(seed);
-    }
-}
-
 #[test]
 fn fifty_receivers_on_a_network_that_loses_read_the_same_and_their_naks_are_few() {
-    for_seeds(0..1, "fifty_receivers", |seed| {
+    for_seeds(0..1, "crowds", "fifty_receivers", |seed| {
         let mut crowd = Crowd::new(seed, GROUP);
         for index in 0..50 {
             let member = Member::new(&crowd.world, &format!("member{index}"), GROUP);
@@ -357,7 +323,7 @@ impl Destinations {
 
 #[test]
 fn destinations_come_and_go_at_random_while_data_flows() {
-    for_seeds(0..4, "destinations_come_and_go", |seed| {
+    for_seeds(0..4, "crowds", "destinations_come_and_go", |seed| {
         let fc = if seed % 2 == 0 { "" } else { "|fc=min" };
         let mut destinations = Destinations::new(seed, &format!("{MANUAL}{fc}"));
         let mut counts = [0; 3];

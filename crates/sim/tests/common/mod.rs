@@ -7,6 +7,7 @@ pub mod peer;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use headrace_buffers::cnc::{self, CncFile};
 use headrace_buffers::counters::{CounterRecord, CountersReader};
@@ -82,6 +83,40 @@ pub fn setting(name: &str) -> Option<u64> {
         text.parse()
             .unwrap_or_else(|_| panic!("{name}={text:?} must be a whole number")),
     )
+}
+
+/// Runs a test of a file for its own seeds, or for the one of the environment, or new ones for a time, and names the one that
+/// fails.
+pub fn for_seeds(seeds: std::ops::Range<u64>, file: &str, test: &str, run: impl Fn(u64)) {
+    struct Replay<'a>(u64, &'a str, &'a str);
+    impl Drop for Replay<'_> {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                let Self(seed, file, test) = self;
+                eprintln!(
+                    "to replay it: HEADRACE_SEED={seed} cargo test -p headrace-sim --test {file} {test}"
+                );
+            }
+        }
+    }
+    let named = |seed| {
+        let _replay = Replay(seed, file, test);
+        run(seed);
+    };
+    let chosen = setting("HEADRACE_SEED");
+    if let Some(seconds) = setting("SIMULATE_SECONDS") {
+        let first = chosen.unwrap_or_else(|| fastrand::u64(..u64::MAX / 2));
+        let (begin, mut seed) = (Instant::now(), first);
+        while begin.elapsed() < Duration::from_secs(seconds) {
+            named(seed);
+            seed += 1;
+        }
+        println!("{test}: {} seeds from {first} on", seed - first);
+        return;
+    }
+    for seed in chosen.map_or(seeds, |seed| seed..seed + 1) {
+        named(seed);
+    }
 }
 
 fn succeed<T>(result: Result<T, WorldError>) -> T {
