@@ -218,7 +218,9 @@ def test_a_group_that_is_not_complete_is_told_as_such(run: Run) -> None:
     ):
         assert publication.wait_for_subscribers(1, TIMEOUT_S)
         assert not publication.is_connected
-        with pytest.raises(headrace.PublicationTimeoutError, match=r"^too few .*: receivers=1: fc=min,g:/2 waits"):
+        with pytest.raises(
+            headrace.PublicationTimeoutError, match=r"^too few .*: receivers=1: fc=min,g:/2 waits"
+        ):
             publication.offer_blocking(b"x", timeout_s=0)
         arguments = ("streams", "--dir", driver.directory, "--once")
         _, out, _ = run(*arguments)

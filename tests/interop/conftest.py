@@ -18,7 +18,9 @@ PROCESS_TIMEOUT_S = 150.0
 @pytest.fixture(scope="session")
 def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
     """The reference's newest published artifacts; skips where Maven cannot bring them."""
-    sources = [ROOT / "tests" / "interop" / "java" / f"{name}.java" for name in ("Peer", "Destinations")]
+    sources = [
+        ROOT / "tests" / "interop" / "java" / f"{name}.java" for name in ("Peer", "Destinations", "Losses")
+    ]
     try:
         return JavaPeer(tmp_path_factory.mktemp("java"), *sources)
     except PeerUnavailable as reason:

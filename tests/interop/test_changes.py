@@ -48,9 +48,9 @@ def drivers(
 class Reader:
     """A subscription and what it has read."""
 
-    def __init__(self, client: headrace.Client, channel: str) -> None:
+    def __init__(self, client: headrace.Client, channel: str, stream_id: int = STREAM) -> None:
         """Nothing read yet."""
-        self.subscription = client.add_subscription(channel, STREAM)
+        self.subscription = client.add_subscription(channel, stream_id)
         self.checker = Checker()
 
     def poll(self) -> int:
@@ -251,7 +251,11 @@ def destination_count(directory: Path) -> int:
 
 @SENDS
 # With `max` the fastest receiver leads, and a default term holds all that it may be ahead.
-@pytest.mark.parametrize("strategy", ["fc=min,t:1s|term-length=64k", "fc=max"], ids=["min", "max"])
+@pytest.mark.parametrize(
+    "strategy",
+    ["fc=min,t:1s|term-length=64k", "fc=tagged,g:1001,t:1s|term-length=64k", "fc=max"],
+    ids=["min", "tagged", "max"],
+)
 def test_a_receiver_whose_driver_is_killed_is_no_longer_sent_to(
     java: JavaPeer, sends: str, strategy: str
 ) -> None:
@@ -271,7 +275,8 @@ def test_a_receiver_whose_driver_is_killed_is_no_longer_sent_to(
             directory = start("java" if sends == "ours" else "ours", name)
             relay = stack.enter_context(Relay(("127.0.0.1", control_port), backward=LOSS, seed=control_port))
             subscriber = stack.enter_context(headrace.Client.connect(directory=directory))
-            channel = f"aeron:udp?endpoint={free_endpoint()}|control={relay.endpoint}|control-mode=dynamic"
+            control = f"control={relay.endpoint}|control-mode=dynamic"
+            channel = f"aeron:udp?endpoint={free_endpoint()}|{control}|gtag=1001"
             directories.append(directory)
             relays.append(relay)
             readers.append(Reader(subscriber, channel))

@@ -19,6 +19,11 @@ LOSES = {
     "aeron.udp.channel.incoming.interceptors": "loss",
     "aeron.udp.channel.transport.bindings.loss.args": "rate=0.15|seed=5|recv-msg-mask=0xce",
 }
+# What tells names is repeated soon.
+SOON = {
+    "aeron.driver.resolver.self.resolution.interval": "200ms",
+    "aeron.driver.resolver.neighbor.resolution.interval": "400ms",
+}
 NAMES_KNOWN, NEIGHBORS = 16, 15
 
 
@@ -40,8 +45,8 @@ def counters(directory: Path) -> tuple[int, int]:
 
 @pytest.mark.parametrize(
     ("first", "losses"),
-    [("ours", {}), ("java", {}), ("java", LOSES)],
-    ids=["ours", "java", "java-15-percent-loss"],
+    [("ours", {}), ("ours", LOSES), ("java", {}), ("java", LOSES)],
+    ids=["ours", "ours-15-percent-loss", "java", "java-15-percent-loss"],
 )
 def test_names_of_both_drivers(java: JavaPeer, peers: Peers, first: str, losses: dict[str, str]) -> None:
     """The second driver speaks to the first, and a third learns of the second from the first."""
@@ -49,7 +54,7 @@ def test_names_of_both_drivers(java: JavaPeer, peers: Peers, first: str, losses:
     with ExitStack() as stack:
 
         def start(name: str, bootstrap: str) -> Path:
-            properties = settings(name, bootstrap)
+            properties = settings(name, bootstrap) | (SOON if losses else {})
             if name == "java":
                 return stack.enter_context(java.driver("interop-names-java", "SHARED", properties))
             return stack.enter_context(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -24,6 +24,7 @@ MESSAGES = [bytes([number % 251]) * (100 + 37 * number % 900) for number in rang
         ({"rate": 2.0}, "rate=2.0 must be from 0 to 1"),
         ({"rate": "much"}, "rate='much': must be a number"),
         ({"seed": 1.5}, "seed=1.5: must be a whole number"),
+        ({"seed": -1}, "seed=-1 must not be negative"),
         ({"frames": "DATA"}, "frames='DATA' must be a list"),
         ({"frames": []}, "frames=.* must be a list"),
         ({"frames": ["data"]}, "frames='data' must be of PAD, DATA"),
@@ -33,6 +34,20 @@ def test_loss_of_another_kind_is_refused_by_name(arguments: Mapping[str, object]
     values: dict[str, Any] = {"rate": 0.1, "seed": 1, **arguments}
     with pytest.raises((TypeError, ValueError), match=text):
         random_loss(**values)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: fixed_loss(term_id=0, term_offset=-1, length=1),
+        lambda: fixed_loss(term_id=0, term_offset=0, length=-1),
+        lambda: gap_loss(term_id=0, distance=64, length=-1, count=1),
+        lambda: gap_loss(term_id=0, distance=64, length=1, count=-1),
+    ],
+)
+def test_a_range_of_less_than_nothing_is_refused(make: Callable[[], object]) -> None:
+    with pytest.raises(ValueError, match="=-1 must not be negative"):
+        make()
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,9 @@ def command(
     def streams(snapshot: DriverSnapshot) -> list[StreamState]:
         # Publisher and readers may name the channel differently: one that is asked for brings the others.
         return [
-            stream for stream in group_streams(snapshot.counters) if any(map(condition.matches, stream.counters))
+            stream
+            for stream in group_streams(snapshot.counters)
+            if any(map(condition.matches, stream.counters))
         ]
 
     def table(snapshot: DriverSnapshot, previous: DriverSnapshot | None, search: str) -> RenderableType:

@@ -25,10 +25,11 @@ def random_loss(rate: float, *, seed: int, frames: Iterable[str] = ("DATA",)) ->
         frames: Types of the first frame of a datagram that may be dropped: PAD, DATA, NAK, SM, ERR, SETUP, RTTM.
 
     Raises:
-        ValueError: The rate is not from 0 to 1, a type is unknown, or there is none.
+        ValueError: The rate is not from 0 to 1, the seed is negative, a type is unknown, or there is none.
     """
     if not 0 <= rate <= 1:
         raise ValueError(f"rate={rate} must be from 0 to 1")
+    _check_not_negative("seed", seed)
     if isinstance(frames, str) or not (names := list(frames)):
         raise ValueError(f"frames={frames!r} must be a list of types, such as ['DATA']")
     mask = 0
@@ -41,7 +42,19 @@ def random_loss(rate: float, *, seed: int, frames: Iterable[str] = ("DATA",)) ->
 
 @checked
 def fixed_loss(*, term_id: int, term_offset: int, length: int) -> dict[str, str]:
-    """Drops the first transmission of what overlaps a range of a term, in each stream. Units: bytes."""
+    """Drops the first transmission of what overlaps a range of a term, in each stream.
+
+    Args:
+        term_id: The term. A publication chooses its first one at random, unless its channel has ``init-term-id``,
+            ``term-id`` and ``term-offset``: of streams without a term of this id nothing is dropped.
+        term_offset: First byte of the range.
+        length: Bytes of the range.
+
+    Raises:
+        ValueError: The offset or the length is negative.
+    """
+    _check_not_negative("term_offset", term_offset)
+    _check_not_negative("length", length)
     return _settings(
         "fixed-loss", "fixed.loss", f"term-id={term_id}|term-offset={term_offset}|length={length}"
     )
@@ -52,18 +65,25 @@ def gap_loss(*, term_id: int, distance: int, length: int, count: int) -> dict[st
     """Drops the first transmission of `length` bytes at each multiple of `distance` in a term, in each stream.
 
     Args:
-        term_id: The term.
+        term_id: The term; see :func:`fixed_loss`.
         distance: Bytes from gap to gap, rounded up to a power of two. None is at offset 0.
         length: Bytes of a gap, fewer than `distance`.
         count: How many gaps.
 
     Raises:
-        ValueError: A gap is not shorter than the distance.
+        ValueError: A gap is not shorter than the distance, or its length or the count is negative.
     """
+    _check_not_negative("length", length)
+    _check_not_negative("count", count)
     if length >= distance:
         raise ValueError(f"length={length} must be less than distance={distance}")
     arguments = f"term-id={term_id}|gap-radix={distance}|gap-length={length}|total-gaps={count}"
     return _settings("multi-gap-loss", "multi.gap.loss", arguments)
+
+
+def _check_not_negative(name: str, value: int) -> None:
+    if value < 0:
+        raise ValueError(f"{name}={value} must not be negative")
 
 
 def _settings(name: str, key: str, arguments: str) -> dict[str, str]:
