@@ -129,7 +129,7 @@ fn a_reader_without_tether_that_stops_lets_readers_elsewhere_go_on_and_comes_bac
 }
 
 #[test]
-fn timeouts_are_those_of_the_first_subscription_and_others_are_noted() {
+fn what_an_image_has_is_of_the_first_subscription_and_others_are_noted() {
     let world = World::new(6);
     let node = world.add_node("center").unwrap();
     let client = node.connect().unwrap();
@@ -145,15 +145,27 @@ fn timeouts_are_those_of_the_first_subscription_and_others_are_noted() {
     let _quiet =
         [(limit, 1), (limit, 1), ("", 1), (resting, 2)].map(|(given, stream)| subscribe(given, stream));
     assert_eq!(errors_of(&node), [""; 0]);
-    let _noted = subscribe(&format!("{resting}|untethered-window-limit-timeout=1s"), 1);
+    let others =
+        "untethered-window-limit-timeout=1s|rcv-wnd=64k|cc=cubic|group=true|nak-delay=1s|sparse=false";
+    let _noted = subscribe(&format!("{resting}|{others}"), 1);
     let noted = errors_of(&node);
-    assert_eq!(noted.len(), 2, "{noted:?}");
-    for text in [
-        "untethered-window-limit-timeout=1s has no effect here: the first subscription to the stream on this channel has \
-         500000000 ns, which goes for all of them, channel=aeron:udp?endpoint=center:40123|",
-        "untethered-resting-timeout=2s has no effect here: the first subscription to the stream on this channel has 10000000000",
-    ] {
-        assert!(noted.iter().any(|noted| noted.contains(text)), "{noted:?}");
+    let given: Vec<&str> = others
+        .split('|')
+        .chain(["untethered-resting-timeout=2s"])
+        .collect();
+    assert_eq!(noted.len(), given.len(), "{noted:?}");
+    let why = "has no effect here: the first subscription to the stream on this channel was added";
+    for given in given {
+        let has = if given.starts_with("untethered-window") {
+            "with untethered-window-limit-timeout=500ms".to_owned()
+        } else {
+            format!("without {}", given.split('=').next().unwrap())
+        };
+        let text = format!("channel parameter {given} {why} {has}; give all subscriptions");
+        assert!(
+            noted.iter().any(|noted| noted.contains(&text)),
+            "{text}: {noted:?}"
+        );
     }
 }
 

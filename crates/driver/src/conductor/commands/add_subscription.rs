@@ -173,9 +173,12 @@ fn join(
     for (subscription, other) in alike() {
         params.check_matches(&request.channel, other, &subscription.channel)?;
     }
-    if let Some((_, first)) = alike().min_by_key(|(subscription, _)| subscription.registration_id) {
-        let uri = ChannelUri::parse(&request.channel)?;
-        for text in params.timeouts_without_effect(&uri, first) {
+    if let Some((shown, first)) = alike().min_by_key(|(subscription, _)| subscription.registration_id) {
+        let (uri, first_uri) = (
+            ChannelUri::parse(&request.channel)?,
+            ChannelUri::parse(&shown.channel)?,
+        );
+        for text in params.without_effect(&uri, first, &first_uri) {
             cx.warn(&format!("{text}, channel={}", request.channel));
         }
     }

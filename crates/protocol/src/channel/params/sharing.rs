@@ -141,18 +141,30 @@ impl PublicationParams {
                 self.untethered_resting_timeout_ns != first.untethered_resting_timeout_ns,
             ),
         ];
-        let told = |(key, differs)| {
-            let value = channel.get(key).filter(|_| differs)?;
-            let has = match first_channel.get(key) {
-                Some(has) => format!("with {key}={}", excerpt(has)),
-                None => format!("without {key}"),
-            };
-            Some(format!(
-                "channel parameter {key}={} has no effect here: the publication that it shares was added {has}; add an \
-                 exclusive publication, or give all publications of the stream the same value",
-                excerpt(value)
-            ))
-        };
-        differs.into_iter().filter_map(told).collect()
+        let what = "the publication that it shares was added";
+        let advice = "add an exclusive publication, or give all publications of the stream the same value";
+        told(differs, channel, first_channel, what, advice)
     }
+}
+
+/// One sentence for each parameter that the channel gives, and that differs from what `what` was added with.
+pub(super) fn told(
+    differs: impl IntoIterator<Item = (&'static str, bool)>,
+    channel: &ChannelUri,
+    first_channel: &ChannelUri,
+    what: &str,
+    advice: &str,
+) -> Vec<String> {
+    let sentence = |(key, differs)| {
+        let value = channel.get(key).filter(|_| differs)?;
+        let has = match first_channel.get(key) {
+            Some(has) => format!("with {key}={}", excerpt(has)),
+            None => format!("without {key}"),
+        };
+        Some(format!(
+            "channel parameter {key}={} has no effect here: {what} {has}; {advice}",
+            excerpt(value)
+        ))
+    };
+    differs.into_iter().filter_map(sentence).collect()
 }

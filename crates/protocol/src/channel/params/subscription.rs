@@ -3,10 +3,10 @@
 use super::defaults::{ChannelDefaults, GroupConsideration};
 use super::publication::untethered_linger;
 use super::response::is_response;
+use super::sharing::told;
 use super::timestamps::{ReceiveTimestamps, TimestampOffset};
 use super::{Tags, boolean, duration_ns, number, size_i32};
 use crate::channel::{ChannelError, ChannelUri, Media, keys, unsupported};
-use crate::text::excerpt;
 
 /// How a receiver finds the room that it grants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -147,35 +147,40 @@ impl SubscriptionParams {
         }
     }
 
-    /// One sentence for each time-out of the channel that has no effect, since the first subscription to the stream there
-    /// has another one: readers of one image wait alike.
-    pub fn timeouts_without_effect(&self, channel: &ChannelUri, first: &SubscriptionParams) -> Vec<String> {
-        let timeouts = [
+    /// One sentence for each parameter of the channel that has no effect, since the first subscription to the stream there
+    /// says otherwise: its images are for all.
+    pub fn without_effect(
+        &self,
+        channel: &ChannelUri,
+        first: &SubscriptionParams,
+        first_channel: &ChannelUri,
+    ) -> Vec<String> {
+        let window = |params: &Self| (params.receiver_window_length, params.local_window_length);
+        let differs = [
+            (keys::RECEIVER_WINDOW, window(self) != window(first)),
+            (
+                keys::CONGESTION_CONTROL,
+                self.congestion_control != first.congestion_control,
+            ),
+            (keys::GROUP, self.group != first.group),
+            (keys::NAK_DELAY, self.nak_delay_ns != first.nak_delay_ns),
+            (keys::SPARSE, self.is_sparse != first.is_sparse),
             (
                 keys::UNTETHERED_WINDOW_LIMIT_TIMEOUT,
-                self.untethered_window_limit_timeout_ns,
-                first.untethered_window_limit_timeout_ns,
+                self.untethered_window_limit_timeout_ns != first.untethered_window_limit_timeout_ns,
             ),
             (
                 keys::UNTETHERED_LINGER_TIMEOUT,
-                self.untethered_linger_timeout_ns,
-                first.untethered_linger_timeout_ns,
+                self.untethered_linger_timeout_ns != first.untethered_linger_timeout_ns,
             ),
             (
                 keys::UNTETHERED_RESTING_TIMEOUT,
-                self.untethered_resting_timeout_ns,
-                first.untethered_resting_timeout_ns,
+                self.untethered_resting_timeout_ns != first.untethered_resting_timeout_ns,
             ),
         ];
-        let told = |(key, own, other)| {
-            let value = channel.get(key).filter(|_| own != other)?;
-            Some(format!(
-                "channel parameter {key}={} has no effect here: the first subscription to the stream on this channel has \
-                 {other} ns, which goes for all of them",
-                excerpt(value)
-            ))
-        };
-        timeouts.into_iter().filter_map(told).collect()
+        let what = "the first subscription to the stream on this channel was added";
+        let advice = "give all subscriptions to the stream the same value";
+        told(differs, channel, first_channel, what, advice)
     }
 
     /// Fails if this subscription cannot share the endpoint, stream and session filter of an existing one.
