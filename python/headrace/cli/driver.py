@@ -69,8 +69,9 @@ def check_threads(properties: Mapping[str, str]) -> None:
     "--threading-mode",
     "-m",
     type=click.Choice(_MODES, case_sensitive=False),
-    help="DEDICATED: a thread for each agent; SHARED_NETWORK: one for sender and receiver; SHARED: one for all "
-    "agents.  [default: DEDICATED; fewer threads where only some of the processors are left to the driver]",
+    help="DEDICATED: a thread each for conductor, sender and receiver; SHARED_NETWORK: one for sender and receiver; "
+    "SHARED: one for all three. One more makes and deletes logs.  "
+    "[default: DEDICATED; fewer threads where only some of the processors are left to the driver]",
 )
 @click.option(
     "--set",

@@ -23,7 +23,12 @@ from headrace.tools.views.streams import streams_json, streams_table
 @click.option(
     "--session", "session_ids", type=int, multiple=True, help="Show this session id; may be repeated."
 )
-@click.option("--channel", "-c", type=options.RegexType(), help="Show streams whose channel matches this.")
+@click.option(
+    "--channel",
+    "-c",
+    type=options.RegexType(),
+    help="Show streams where the channel of any party matches this.",
+)
 @options.watch_options
 @options.json_option
 def command(
@@ -35,7 +40,7 @@ def command(
     once: bool,
     as_json: bool,
 ) -> None:
-    """Show each stream's publisher, sender, receiver and subscribers, live, and how many bytes each has left to move.
+    """Show each stream's publisher, sender, receiver and readers, live, and how many bytes each has left to move.
 
     \b
     Examples:

@@ -217,8 +217,8 @@ def group_streams(records: Iterable[CounterRecord]) -> list[StreamState]:
     """The streams that the counters speak of, by stream, session and channel.
 
     A reader may name the channel with other parameters than the publisher does, as with ``tether=false``: it is on the
-    same stream where medium and addresses are the same. The stream has the publisher's channel, or the receiver's where there is
-    no publisher.
+    same stream where medium and addresses are the same. The stream has the publisher's channel, or the receiver's
+    where there is no publisher.
     """
     streams: dict[tuple[str, int, int], StreamState] = {}
     transports: dict[int, list[CounterRecord]] = {type_id: [] for type_id in _OF_TRANSPORTS}

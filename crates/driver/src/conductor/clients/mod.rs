@@ -210,12 +210,13 @@ mod tests {
 
     /// Keeps what is no normal course of things.
     #[derive(Default)]
-    struct Faults(Mutex<Vec<(i64, String)>>);
+    struct Faults(Mutex<Vec<(i64, [String; 2])>>);
 
     impl EventListener for Faults {
         fn on_event(&self, event: &Event<&str>) {
             if event.is_fault {
-                self.0.lock().unwrap().push((event.id, event.reason.to_owned()));
+                let (id, texts) = (event.id, [event.reason, event.detail]);
+                self.0.lock().unwrap().push((id, texts.map(str::to_owned)));
             }
         }
     }
@@ -239,8 +240,9 @@ mod tests {
         }
         clients.close(&recorder, 8);
         for client in &mut clients.clients {
-            client.leave(&recorder);
+            client.leave(&recorder, "ticker pid=7");
         }
-        assert_eq!(*faults.0.lock().unwrap(), [(7, "its process ended".to_owned())]);
+        let expected = ["its process ended", "ticker pid=7"].map(str::to_owned);
+        assert_eq!(*faults.0.lock().unwrap(), [(7, expected)]);
     }
 }
