@@ -163,6 +163,7 @@ simulate: build ## Run new seeds of the simulated world, of archives, copies of 
 	SIMULATE_SECONDS=$(SECONDS) cargo test --quiet --release -p headrace-sim --test chaos streams -- --nocapture
 	SIMULATE_SECONDS=$(SECONDS) cargo test --quiet --release -p headrace-sim --test crowds destinations -- --nocapture
 	SIMULATE_SECONDS=$(SECONDS) cargo test --quiet --release -p headrace-sim --test names whatever -- --nocapture
+	SIMULATE_SECONDS=$(SECONDS) cargo test --quiet --release -p headrace-sim --test gatherings -- --nocapture
 	SIMULATE_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -s --timeout 0 -o faulthandler_timeout=0 tests/sim/test_archive_chaos.py tests/sim/test_receiving_chaos.py \
 		tests/sim/test_replication_world.py \
 		tests/sim/test_cluster_world.py -k new_seeds
