@@ -32,8 +32,8 @@ enum Session {
 }
 
 impl Session {
-    fn is_image(self) -> bool {
-        matches!(self, Self::Image(_))
+    fn is_admitted(self) -> bool {
+        matches!(self, Self::Image(_) | Self::Initialising)
     }
 }
 
@@ -43,8 +43,8 @@ struct Stream {
     accepts_all: bool,
     accepted: Vec<i32>,
     sessions: Map<Session>,
-    /// Sessions that are images.
-    image_count: usize,
+    /// Sessions that are images, or become one.
+    admitted_count: usize,
     /// Sessions that cool down, the oldest first.
     cooling: VecDeque<i32>,
 }
@@ -55,15 +55,15 @@ impl Stream {
     }
 
     fn set(&mut self, session_id: i32, session: Session) {
-        self.image_count += usize::from(session.is_image());
+        self.admitted_count += usize::from(session.is_admitted());
         if let Some(before) = self.sessions.insert(session_id, session) {
-            self.image_count -= usize::from(before.is_image());
+            self.admitted_count -= usize::from(before.is_admitted());
         }
     }
 
     fn remove(&mut self, session_id: i32) {
         if let Some(session) = self.sessions.remove(&session_id) {
-            self.image_count -= usize::from(session.is_image());
+            self.admitted_count -= usize::from(session.is_admitted());
             if session == Session::CoolDown {
                 self.cooling.retain(|cooling| *cooling != session_id);
             }
@@ -87,7 +87,7 @@ impl Stream {
             accepts_all,
             accepted,
             sessions,
-            image_count,
+            admitted_count,
             cooling,
         } = self;
         let mut slots = Vec::new();
@@ -96,9 +96,9 @@ impl Stream {
             if let (false, Session::Image(slot)) = (keep, &session) {
                 slots.push(*slot);
             }
+            *admitted_count -= usize::from(!keep && session.is_admitted());
             keep
         });
-        *image_count -= slots.len();
         cooling.retain(|session_id| sessions.contains_key(session_id));
         slots
     }
@@ -189,11 +189,12 @@ impl Dispatcher {
         let Some(stream) = self.streams.get(&stream_id) else {
             return OnSetup::Ignore;
         };
+        let session = stream.sessions.get(&session_id);
         // Also for a session that has its image: the reference refuses before it looks the session up.
-        if stream.image_count >= session_limit {
+        if session != Some(&Session::Initialising) && stream.admitted_count >= session_limit {
             return OnSetup::LimitExceeded;
         }
-        match stream.sessions.get(&session_id) {
+        match session {
             Some(Session::Image(slot)) => OnSetup::Image(*slot),
             Some(Session::PendingSetup) => OnSetup::Create,
             None if stream.is_interested(session_id) => OnSetup::Create,
@@ -320,6 +321,33 @@ mod tests {
         dispatcher.image_asked(SESSION, STREAM);
         dispatcher.clear(SESSION, STREAM);
         assert_eq!(dispatcher.on_setup(SESSION, STREAM, NO_LIMIT), OnSetup::Create);
+    }
+
+    /// SETUPs of several sessions may come before the first of them has its image.
+    #[test]
+    fn sessions_whose_images_are_being_made_count_towards_the_limit() {
+        let mut dispatcher = with_wildcard();
+        dispatcher.image_asked(1, STREAM);
+        dispatcher.image_asked(2, STREAM);
+        assert_eq!(dispatcher.on_setup(3, STREAM, 2), OnSetup::LimitExceeded);
+        assert_eq!(
+            dispatcher.on_setup(1, STREAM, 2),
+            OnSetup::Ignore,
+            "it is one of the two"
+        );
+        dispatcher.add_image(1, STREAM, 0);
+        assert_eq!(dispatcher.on_setup(3, STREAM, 2), OnSetup::LimitExceeded);
+        dispatcher.clear(2, STREAM);
+        assert_eq!(dispatcher.on_setup(3, STREAM, 2), OnSetup::Create);
+        dispatcher.image_asked(2, STREAM);
+        dispatcher.add_subscription(STREAM, Some(1));
+        assert_eq!(dispatcher.remove_subscription(STREAM, None), [0; 0]);
+        dispatcher.add_subscription(STREAM, None);
+        assert_eq!(
+            dispatcher.on_setup(3, STREAM, 2),
+            OnSetup::Create,
+            "the second one left"
+        );
     }
 
     #[test]

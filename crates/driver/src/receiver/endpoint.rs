@@ -117,8 +117,12 @@ impl ReceiveEndpoint {
     }
 
     /// A client removed one. Images live on while another path brings them something.
-    pub(super) fn remove_path(&mut self, path: usize, cycle: &Cycle<'_>) {
+    pub(super) fn remove_path(&mut self, path: usize, cycle: &mut Cycle<'_>) {
+        let (now_ns, timeouts) = (cycle.now_ns, cycle.timeouts);
         for image in self.images.iter_mut().flatten() {
+            if image.owes_goodbye() {
+                image.send_status(now_ns, timeouts, &mut cycle.outgoing(&self.paths, self.speaker));
+            }
             image.remove_path(path, cycle.now_ns, cycle.timeouts);
         }
         self.paths.remove(path);

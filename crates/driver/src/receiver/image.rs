@@ -371,7 +371,7 @@ impl ReceiverImage {
         if !self.owes_status || matches!(self.answers, Answers::Nothing) || !self.speaks() {
             return 0;
         }
-        if self.shared.sends_end_of_stream_status() && !self.said_goodbye {
+        if self.owes_goodbye() {
             self.said_goodbye = true;
             self.connections.grant(StatusMessage::LENGTH_WITH_GROUP_TAG);
         }
@@ -385,6 +385,11 @@ impl ReceiverImage {
         self.send_status_message(&frame[..length], now_ns, out);
         self.publish_active_count(now_ns, timeouts);
         1
+    }
+
+    /// It ends, and has not told its senders yet.
+    pub(super) fn owes_goodbye(&self) -> bool {
+        self.shared.sends_end_of_stream_status() && !self.said_goodbye
     }
 
     /// A publication answers what the image brings: its publisher is told from now on, or when those before it have ended.

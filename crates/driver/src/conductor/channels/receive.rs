@@ -391,6 +391,7 @@ impl ReceiveChannels {
                 session_id,
             });
         }
+        receive.leave_destinations_if_unwanted(cx);
         receive.close_if_unused(cx);
     }
 
@@ -479,6 +480,23 @@ impl ReceiveChannel {
             }
             ReceivePaths::Single(_) => Vec::new(),
             ReceivePaths::Added(destinations) => destinations.move_control(name, address),
+        }
+    }
+
+    /// Destinations are of the subscriptions, not of the images that outlive these for a moment: the ports are free at
+    /// once, and a subscription that comes meanwhile begins without destinations.
+    fn leave_destinations_if_unwanted(&mut self, cx: &mut Context) {
+        if !self.interests.is_empty() {
+            return;
+        }
+        let endpoint = self.endpoint.id;
+        for path in self
+            .paths
+            .added_mut()
+            .into_iter()
+            .flat_map(Destinations::close_all)
+        {
+            cx.receiver.send(ReceiverCommand::RemovePath { endpoint, path });
         }
     }
 

@@ -144,6 +144,16 @@ impl Destinations {
         }
     }
 
+    /// The receiver is told to close them all; the paths of those for which that is new.
+    pub(crate) fn close_all(&mut self) -> Vec<usize> {
+        let paths = self.list.iter_mut().enumerate();
+        let told = paths.filter_map(|(path, found)| {
+            let was_closing = std::mem::replace(&mut found.as_mut()?.is_closing, true);
+            (!was_closing).then_some(path)
+        });
+        told.collect()
+    }
+
     /// It is closed.
     pub(crate) fn take(&mut self, path: usize) -> Option<Destination> {
         self.list.get_mut(path)?.take()
