@@ -30,6 +30,7 @@ from headrace.tools import (
 )
 from headrace.tools.counter_types import Reading, reading_of, type_id_of
 from headrace.tools.snapshot import DriverWatcher
+from headrace.tools.streams import HeldBack
 from tests.cli.fake_cnc import ERRORS, RING, VALUES, FakeCnc, a_busy_driver, loss_entry
 
 
@@ -220,12 +221,37 @@ def test_streams_gather_their_counters(driver_directory: Path) -> None:
         (60, None, 0, True),
     ],
 )
-def test_a_publisher_without_subscribers_is_told_from_one_that_waits(
+def test_a_publisher_without_subscribers_is_told_from_one_that_waits_for_a_receiver(
     limit: int, sender: int | None, readers: int, is_unconnected: bool
 ) -> None:
     read = [Reader(number, 36, None, is_spy=False, is_tethered=True) for number in range(readers)]
     stream = StreamState(
         2, 3, "aeron:ipc", publisher_position=100, publisher_limit=limit, sender_position=sender, readers=read
+    )
+    assert stream.is_unconnected is is_unconnected
+
+
+@pytest.mark.parametrize(
+    ("spy_position", "held_back", "is_unconnected"),
+    [
+        (100, None, True),
+        (36, None, False),
+        (36, HeldBack("subscription 5", 1), False),
+        (100, HeldBack("x", 1), False),
+    ],
+)
+def test_a_publisher_without_subscribers_is_told_from_one_that_waits_for_a_spy(
+    spy_position: int, held_back: HeldBack | None, is_unconnected: bool
+) -> None:
+    stream = StreamState(
+        2,
+        3,
+        "aeron:udp?endpoint=localhost:1",
+        publisher_position=100,
+        publisher_limit=100,
+        sender_position=100,
+        publisher_held_back=held_back,
+        readers=[Reader(5, spy_position, None, is_spy=True, is_tethered=True)],
     )
     assert stream.is_unconnected is is_unconnected
 

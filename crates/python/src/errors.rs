@@ -71,7 +71,11 @@ pub(crate) fn reentrant(message: &str) -> PyErr {
 }
 
 pub(crate) fn config(setting: &str, value: &str, rule: &str) -> PyErr {
-    let (setting, value) = (&*excerpt(setting), &*excerpt(value));
+    config_as_shown(&excerpt(setting), &excerpt(value), rule)
+}
+
+/// As [`config`], for a setting and a value that are short enough already: an excerpt of an excerpt tells a wrong length.
+fn config_as_shown(setting: &str, value: &str, rule: &str) -> PyErr {
     build("ConfigError", &format!("{setting}={value}: {rule}"), |keywords| {
         keywords.set_item("setting", setting)?;
         keywords.set_item("value", value)?;
@@ -187,7 +191,7 @@ pub(crate) fn world(error: WorldError) -> PyErr {
 pub(crate) fn launch(error: DriverError) -> PyErr {
     let message = error.to_string();
     match error {
-        DriverError::Config(error) => config(&error.setting, &error.value, &error.rule),
+        DriverError::Config(error) => config_as_shown(&error.setting, &error.value, &error.rule),
         DriverError::Directory(DirectoryError::Active { .. }) => plain("ActiveDriverError", &message),
         _ => plain("DriverError", &message),
     }

@@ -144,11 +144,14 @@ class StreamState:
     def is_unconnected(self) -> bool:
         """The publisher has no subscriber, or its group has too few, and so may not write.
 
-        While it has one its limit is a window beyond the slowest reader, or beyond the sender.
+        While it has one its limit is a window beyond the slowest reader, or beyond the sender. Without one its limit is
+        where the sender is, as it also is with a spy that is a whole window behind: that is no word of either.
         """
-        if self.publisher_position is None or self.room != 0:
+        if self.publisher_position is None or self.room != 0 or self.publisher_held_back is not None:
             return False
-        return not self.readers if self.unsent is None else self.unsent == 0
+        if self.unsent is None:
+            return not self.readers
+        return self.unsent == 0 and all(self.backlog(reader) == 0 for reader in self.readers if reader.is_spy)
 
     @property
     def unsent(self) -> int | None:

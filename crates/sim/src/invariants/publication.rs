@@ -40,11 +40,12 @@ pub(super) const RULES: &[Rule<Publication>] = &[
         name: "connected-has-room",
         holds: |it| {
             let is_told = it.now.is_connected && !it.before.is_connected;
-            // Readers on this host may hold it back rightly; its publisher may close it in the same step.
+            // Readers on this host may hold it back rightly, without tether for a while; its publisher may close it in
+            // the same step.
             !is_told
                 || it.sender.is_none()
                 || it.now.limit == it.now.end
-                || it.readers.slowest_tethered().is_some()
+                || !it.readers.0.is_empty()
                 || it.now.limit >= it.before.sent + it.window
         },
     },
