@@ -436,6 +436,13 @@ impl Control<'_> {
         };
         if heard == Heard::Stranger || !(asks || publication.accepts(message, source)) {
             cycle.counters.status_messages_rejected.increment_release();
+            if heard == Heard::Known && publication.is_left_behind(message) {
+                let stream_id = message.stream_id;
+                cycle.conductor.report(format!(
+                    "WARN - a receiver is more than half a term ahead of a publication with streamId={stream_id}: another \
+                     publisher of the same session brought it there, and this one is not answered any more"
+                ));
+            }
             return Ok(Liveness::Nothing);
         }
         if asks && heard == Heard::Newcomer {

@@ -413,13 +413,20 @@ impl SenderPublication {
             Exchange::Prototype => false,
             Exchange::None | Exchange::Requests { .. } => true,
         };
-        let half_term = self.shared.log.term_length() as i64 / 2;
-        let highest = self.shared.sender_position.get() + half_term;
-        let range = self.shared.lowest_receiver_position()..=highest;
+        let range = self.shared.lowest_receiver_position()..=self.highest_receiver_position();
         is_from_receiver
             && range.contains(&self.position_of(message))
             && self.receivers.accepts(message.receiver_id)
             && self.flow_control.accepts(message)
+    }
+
+    fn highest_receiver_position(&self) -> i64 {
+        self.shared.sender_position.get() + self.shared.log.term_length() as i64 / 2
+    }
+
+    /// Another publisher of the stream has brought its receiver further than this one can go on from.
+    pub(super) fn is_left_behind(&self, message: &StatusMessage) -> bool {
+        self.shared.may_have_a_twin && self.position_of(message) > self.highest_receiver_position()
     }
 
     fn position_of(&self, message: &StatusMessage) -> i64 {
