@@ -29,6 +29,7 @@ fn a_line_that_is_left_behind_says_so_in_the_error_log_of_its_driver() {
         ahead.position() > Some(40_000)
     });
     world.run_until(10 * SECOND, "the other one is left behind", || {
+        reader.poll();
         !behind.is_connected()
     });
     let errors = errors_of(&nodes[2]);
