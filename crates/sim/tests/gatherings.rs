@@ -151,7 +151,7 @@ impl Gathering {
         let place = &mut self.places[index];
         if place.guest.is_none() {
             // A transport whose last subscription has just gone keeps its tag for a while, so a place has always the same.
-            let is_tagged = index % 2 == 0;
+            let is_tagged = index.is_multiple_of(2);
             let tag = if is_tagged {
                 format!("|gtag={TAG}")
             } else {
