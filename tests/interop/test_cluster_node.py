@@ -205,7 +205,10 @@ class Program:
 
     def ended(self) -> int:
         """Its status, once it has ended by itself."""
-        status = self._process.wait(TIMEOUT_S)
+        try:
+            status = self._process.wait(TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            pytest.fail("it does not end, and printed:\n" + "\n".join(self.lines))
         self._reader.join()
         return status
 

@@ -16,7 +16,7 @@ from tests.spark.sinks import SINKS, start
 
 # On a crowded machine: Spark waits ten seconds for a process of its own and no longer, and it serialises a plan that
 # another of its threads still writes to.
-FAULTS_OF_SPARK = ("failed to connect back", "Task serialization failed: java.lang.IllegalStateException")
+FAULTS_OF_SPARK = ("failed to connect back", "java.lang.IllegalStateException: Illegal size")
 
 
 def has_ended(query: StreamingQuery) -> bool:
