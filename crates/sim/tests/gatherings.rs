@@ -282,26 +282,20 @@ impl Gathering {
                 self.world.run_for(SECOND / 1_000);
             }
         }
-        let end_ns = self.world.now_ns() + 10 * SECOND;
-        while !self.late(true).is_empty() {
-            assert!(
-                self.world.now_ns() < end_ns,
-                "{}: late {:?}",
-                self.state(),
-                self.late(true)
-            );
-            self.pass(SECOND / 10);
-        }
+        self.wait_for_readers(true, 10 * SECOND);
         // Those that are not waited for may miss some, and come back.
-        let end_ns = self.world.now_ns() + 60 * SECOND;
-        while !self.late(false).is_empty() {
-            assert!(
-                self.world.now_ns() < end_ns,
-                "{}: does not come back {:?}",
-                self.state(),
-                self.late(false)
-            );
-            self.offer();
+        self.wait_for_readers(false, 60 * SECOND);
+    }
+
+    /// Until those that are waited for, or all, have read what was said last.
+    fn wait_for_readers(&mut self, waited_for: bool, within_ns: i64) {
+        let end_ns = self.world.now_ns() + within_ns;
+        while !self.late(waited_for).is_empty() {
+            let (state, late) = (self.state(), self.late(waited_for));
+            assert!(self.world.now_ns() < end_ns, "{state}: late {late:?}");
+            if !waited_for {
+                self.offer();
+            }
             self.pass(SECOND / 10);
         }
     }
