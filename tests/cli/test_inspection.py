@@ -222,11 +222,39 @@ def test_a_group_that_is_not_complete_is_told_as_such(run: Run) -> None:
             headrace.PublicationTimeoutError, match=r"^too few .*: receivers=1: fc=min,g:/2 waits"
         ):
             publication.offer_blocking(b"x", timeout_s=0)
+        told = ("publish", "-m", "x", "--dir", driver.directory, "-c", control, "-s", 5, "--timeout", "0.01")
+        status, _, err = run(*told)
+        assert status == 1
+        assert (
+            "too few receivers for the group connected within 0.01 s: receivers=1: fc=min,g:/2 waits" in err
+        )
         arguments = ("streams", "--dir", driver.directory, "--once")
         _, out, _ = run(*arguments)
         assert "not connected: its group needs more receivers, and has 1" in " ".join(out.split())
         _, out, _ = run(*arguments, "--json")
         assert 1 in [stream["receiver_count"] for stream in json.loads(out)["streams"]]
+
+
+def test_a_subscription_that_comes_back_by_its_tag_shows_its_paths(run: Run) -> None:
+    endpoint = f"aeron:udp?endpoint=127.0.0.1:{free_port()}"
+    with (
+        headrace.MediaDriver.embedded(threading_mode="SHARED") as driver,
+        driver.connect() as client,
+        client.add_publication(endpoint, 5) as publication,
+    ):
+        for _ in range(2):
+            with client.add_subscription("aeron:udp?control-mode=manual|tags=7", 5) as subscription:
+                subscription.add_destination(endpoint)
+                assert publication.wait_until_connected(TIMEOUT_S)
+                assert subscription.wait_until_connected(TIMEOUT_S)
+
+                def paths() -> list[str]:
+                    _, out, _ = run("streams", "--dir", driver.directory, "--once", "--json")
+                    streams = json.loads(out)["streams"]
+                    return [path["channel"] for stream in streams for path in stream["paths"] or []]
+
+                await_true(lambda: endpoint in paths())
+            await_true(lambda: not publication.is_connected)
 
 
 def test_a_stream_is_found_by_the_channel_of_any_of_its_parties(run: Run) -> None:
@@ -239,7 +267,7 @@ def test_a_stream_is_found_by_the_channel_of_any_of_its_parties(run: Run) -> Non
     ):
         publication.wait_until_connected(TIMEOUT_S)
         subscription.wait_until_connected(TIMEOUT_S)
-        for alias, count in (("desk", 1), ("screen", 1), ("neither", 0)):
+        for alias, count in (("desk", 1), ("screen", 1), (f"{endpoint}|alias=screen", 1), ("neither", 0)):
             _, out, _ = run("streams", "--dir", driver.directory, "--once", "--json", "--channel", alias)
             found = json.loads(out)["streams"]
             assert [(stream["channel"], len(stream["readers"])) for stream in found] == [

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import pytest
+
 import headrace
 from headrace.testing import World
 
 STREAM = 10
 CHANNEL = "aeron:udp?endpoint=right:40123|term-length=64k"
+
+
+def test_a_failure_names_the_seed_of_its_world() -> None:
+    with pytest.raises(AssertionError) as failure, World(17):
+        raise AssertionError
+    assert "HEADRACE_SEED=17" in failure.value.__notes__[0]
 
 
 def test_aborted_claims_leave_padding_that_ends_beyond_the_window() -> None:

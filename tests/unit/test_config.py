@@ -8,6 +8,7 @@ import os
 import pwd
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -290,6 +291,24 @@ def test_a_client_without_a_name_is_called_by_its_program(
 ) -> None:
     monkeypatch.setattr(sys, "argv", [argument])
     assert program_name() == f"{name} pid={os.getpid()}"
+
+
+@pytest.mark.parametrize("arguments", [[], [None], [b"x"], None])
+def test_a_client_of_a_program_without_arguments_is_called_python(
+    monkeypatch: pytest.MonkeyPatch, arguments: object
+) -> None:
+    monkeypatch.setattr(sys, "argv", arguments)
+    assert program_name() == f"python pid={os.getpid()}"
+    monkeypatch.delattr(sys, "argv")
+    assert program_name() == f"python pid={os.getpid()}"
+
+
+@pytest.mark.parametrize("properties", [{"a\udcff": "1"}, {"aeron.term.buffer.length": 65536}])
+def test_properties_that_are_no_text_are_refused_by_name(properties: dict[str, Any]) -> None:
+    with pytest.raises(
+        ConfigError, match=r"^(property='a.udcff'|aeron.term.buffer.length=65536): must be text"
+    ):
+        MediaDriver.embedded(properties=properties)
 
 
 def test_no_memory_for_images_is_refused():

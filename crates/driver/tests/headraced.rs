@@ -66,7 +66,7 @@ fn arguments_that_make_no_sense_end_it_with_status_1() {
         ),
         (
             "-Daeron.timer.interval=20s",
-            "ERROR: driver init invalid setting: aeron.client.liveness.timeout=10000000000: must be more than",
+            "ERROR: driver init invalid setting: aeron.client.liveness.timeout=10s: must be more than aeron.timer.interval=20s",
         ),
         (
             "-Daeron.name.resolver.supplier=csv_table",

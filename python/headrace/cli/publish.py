@@ -96,9 +96,9 @@ def command(
             # A subscriber is waited for when there is a message for it.
             first = list(itertools.islice(messages, 1))
             if first and not _wait_for_subscriber(publication, timeout_s):
-                stream = f"channel={channel} stream_id={stream_id}"
-                text = f"no subscriber connected within {timeout_s:g} s"
-                raise TimeoutError(f"{text}: is one running on the same channel and stream? {stream}")
+                raise TimeoutError(
+                    _absence(publication, timeout_s, f"channel={channel} stream_id={stream_id}")
+                )
             line.restart_clock()
             for message in _paced(itertools.chain(first, messages), rate):
                 try:
@@ -111,6 +111,16 @@ def command(
         print_json({"messages": line.count, "bytes": line.byte_count, "seconds": line.elapsed_s})
     else:
         click.echo(line.summary(), err=True)
+
+
+def _absence(publication: Publication, timeout_s: float, stream: str) -> str:
+    """Why nothing could be sent."""
+    if count := publication.subscriber_count:
+        return (
+            f"too few receivers for the group connected within {timeout_s:g} s: receivers={count}: fc=min,g:/2 waits "
+            f"for 2 of them, one for each receiving driver: {stream}"
+        )
+    return f"no subscriber connected within {timeout_s:g} s: is one running on the same channel and stream? {stream}"
 
 
 def _wait_for_subscriber(publication: Publication, timeout_s: float) -> bool:

@@ -14,7 +14,9 @@ _LENGTH_MAX = 80
 
 def program_name() -> str:
     """The program and the process, as in ``ticker.py pid=4711``: printable ASCII of at most 100 characters."""
-    path = PurePath(sys.argv[0] if sys.argv else "")
+    # Programs that embed Python may have none, or something else there.
+    arguments = getattr(sys, "argv", None) or [""]
+    path = PurePath(arguments[0] if isinstance(arguments[0], str) else "")
     # `python -m package` has the path of that module, or for a moment none.
     name = path.parent.name if path.name == "__main__.py" else path.name
     if name in ("", "-c", "-m", "-"):

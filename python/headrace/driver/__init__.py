@@ -76,8 +76,10 @@ class MediaDriver(Closing):
         values = config.to_properties()
         values.setdefault("aeron.dir", default_directory())
         for name, value in values.items():
-            if isinstance(value, str):
-                check_text(name, value)
+            check_text("property", name)
+            if not isinstance(value, str):
+                raise wrong(name, value, "must be text, as in a properties file")
+            check_text(name, value)
         self._driver = _core.MediaDriver.launch(list(values.items()))
         self._directory = os.fspath(self._driver.directory)
         _events.started(self._directory, self.settings, self._driver.chosen_threading)

@@ -33,6 +33,7 @@ from headrace.testing.seeds import choose_seed, replay_note
 from headrace.testing.storage import Killed, SimulatedStorage
 
 if TYPE_CHECKING:
+    from types import TracebackType
     from typing import Unpack
 
     from headrace._settings import DriverSettings
@@ -633,6 +634,13 @@ class World(Closing):
     def close(self) -> None:
         """Close all nodes, with their clients, and delete their files. Closing again does nothing."""
         self._finalizer()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+        if value is not None:
+            value.add_note(replay_note("headrace.testing.World", self.seed))
 
     def __repr__(self) -> str:
         return f"World(seed={self.seed}, now_s={self.now_s:g}, nodes={list(self._nodes)})"

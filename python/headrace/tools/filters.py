@@ -17,7 +17,8 @@ from headrace.tools.counter_types import channel_of, stream_key
 class CounterFilter:
     """Conditions on counters; empty ones match all.
 
-    `channel` and `label` are regular expressions searched for anywhere in the text.
+    `channel` and `label` are regular expressions searched for anywhere in the text. A channel as it is written matches,
+    too, although ``?`` and ``|`` mean something else in an expression.
     """
 
     type_ids: frozenset[int] = frozenset()
@@ -32,7 +33,7 @@ class CounterFilter:
             return False
         if self.label is not None and self.label.search(record.label) is None:
             return False
-        if self.channel is not None and self.channel.search(channel_of(record) or "") is None:
+        if self.channel is not None and not _has(self.channel, channel_of(record) or ""):
             return False
         return self._matches_stream(record)
 
@@ -49,3 +50,7 @@ class CounterFilter:
     def apply(self, records: Iterable[CounterRecord]) -> list[CounterRecord]:
         """The counters that match, in the order given."""
         return [record for record in records if self.matches(record)]
+
+
+def _has(pattern: re.Pattern[str], text: str) -> bool:
+    return pattern.search(text) is not None or pattern.pattern in text

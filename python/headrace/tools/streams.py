@@ -147,11 +147,22 @@ class StreamState:
         While it has one its limit is a window beyond the slowest reader, or beyond the sender. Without one its limit is
         where the sender is, as it also is with a spy that is a whole window behind: that is no word of either.
         """
+        return self._is_at_its_end and not self._has_spy_behind
+
+    @property
+    def may_be_unconnected(self) -> bool:
+        """As :attr:`is_unconnected`, or a spy has begun to hold the publisher back: within a second it is named."""
+        return self._is_at_its_end
+
+    @property
+    def _is_at_its_end(self) -> bool:
         if self.publisher_position is None or self.room != 0 or self.publisher_held_back is not None:
             return False
-        if self.unsent is None:
-            return not self.readers
-        return self.unsent == 0 and all(self.backlog(reader) == 0 for reader in self.readers if reader.is_spy)
+        return not self.readers if self.unsent is None else self.unsent == 0
+
+    @property
+    def _has_spy_behind(self) -> bool:
+        return any(reader.is_spy and self.backlog(reader) for reader in self.readers)
 
     @property
     def unsent(self) -> int | None:
@@ -304,8 +315,7 @@ def _list_sockets(
     owners_and_addresses = map(types.socket_of, sockets)
     addresses = [address for owner, address in owners_and_addresses if owner == channel.counter_id]
     for stream in streams:
-        has_opener = any(reader.registration_id == channel.registration_id for reader in stream.readers)
-        if has_opener and stream.receiver_position is not None:
+        if _is_read_through(channel, stream) and stream.receiver_position is not None:
             stream.receive_addresses = addresses
 
 
@@ -319,9 +329,19 @@ def _list_paths(
         if types.socket_of(record)[0] == channel.counter_id
     ]
     for stream in streams:
-        has_opener = any(reader.registration_id == channel.registration_id for reader in stream.readers)
-        if paths and has_opener:
+        if paths and _is_read_through(channel, stream):
             stream.paths = paths
+
+
+def _is_read_through(channel: CounterRecord, stream: StreamState) -> bool:
+    """Whether one of the stream's readers opened the transport, or shares it by its tag: the opener may have gone."""
+    if any(reader.registration_id == channel.registration_id for reader in stream.readers):
+        return True
+    tag = _transport_tag(types.channel_of(channel) or "")
+    readers = (counter for counter in stream.counters if counter.type_id == types.SUBSCRIBER_POSITION)
+    return tag is not None and any(
+        _transport_tag(types.channel_of(reader) or "") == tag for reader in readers
+    )
 
 
 def _has_address(place: str) -> bool:

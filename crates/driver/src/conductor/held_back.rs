@@ -11,7 +11,7 @@ use headrace_buffers::counters::Counter;
 use super::counters::{Counters, StreamKey};
 use super::subscriptions::links::Link;
 
-/// A publication of this driver that is held back: epoch time in ms since when, 0 when it goes on. An id of this driver's
+/// A publication of this driver that is held back: epoch time in ms since when by the same party, 0 when it goes on. An id of this driver's
 /// own, as that of images is, in the range that applications use.
 pub(crate) const PUBLISHER_HELD: i32 = 2103;
 /// The same of an image, whose sender may send no more.
@@ -62,8 +62,6 @@ pub(crate) struct HeldBack {
     counter: Option<Counter>,
     /// At the last look.
     holder: Option<Holder>,
-    /// When the stream was first seen to be held back without a break since.
-    since_ms: i64,
 }
 
 impl HeldBack {
@@ -82,9 +80,6 @@ impl HeldBack {
             }
             return;
         };
-        if before.is_none() {
-            self.since_ms = counters.now_ms();
-        }
         if before == Some(holder) {
             return;
         }
@@ -93,7 +88,7 @@ impl HeldBack {
         }
         if let Some(counter) = &self.counter {
             counters.set_stream_label(counter.id(), name, stream, &format!(" by {holder}"));
-            counter.set_release(self.since_ms);
+            counter.set_release(counters.now_ms());
         }
     }
 
@@ -148,8 +143,8 @@ mod tests {
         assert_eq!(look(3_000, Some(READER)), Some((2_000, reader_text)));
         assert_eq!(
             look(4_000, Some(Holder::Sender)),
-            Some((2_000, by("the sender"))),
-            "another one, without a break"
+            Some((4_000, by("the sender"))),
+            "another one, since then"
         );
         assert_eq!(look(5_000, None), Some((0, by("the sender"))));
         let receiver = Holder::Receiver("10.0.0.2:40456".parse().unwrap());

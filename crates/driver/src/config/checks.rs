@@ -2,7 +2,7 @@
 
 use headrace_buffers::cnc::CncLengths;
 
-use super::settings::property;
+use super::settings::{SETTINGS, property};
 use super::{ConfigError, DriverConfig};
 
 /// Longest message of a term of any length.
@@ -12,6 +12,8 @@ const MESSAGE_LENGTH_MAX: usize = 16 * 1024 * 1024;
 struct Number {
     property: &'static str,
     value: i64,
+    /// The value as it is set, with its unit.
+    text: String,
 }
 
 macro_rules! number {
@@ -19,6 +21,7 @@ macro_rules! number {
         Number {
             property: property::$field,
             value: $config.$field as i64,
+            text: shown($config, property::$field),
         }
     };
 }
@@ -40,8 +43,8 @@ impl Number {
         if is_kept {
             return Ok(());
         }
-        let rule = format!("must {relation} {}={}", other.property, other.value);
-        Err(ConfigError::new(self.property, self.value, rule))
+        let rule = format!("must {relation} {}={}", other.property, other.text);
+        Err(ConfigError::new(self.property, &self.text, rule))
     }
 
     fn must_fit_a_term(&self, term_length: usize) -> Result<(), ConfigError> {
@@ -50,8 +53,13 @@ impl Number {
             return Ok(());
         }
         let rule = format!("must not be above the largest message of a term of {term_length} bytes, {most}");
-        Err(ConfigError::new(self.property, self.value, rule))
+        Err(ConfigError::new(self.property, &self.text, rule))
     }
+}
+
+fn shown(config: &DriverConfig, property: &str) -> String {
+    let setting = SETTINGS.iter().find(|setting| setting.property == Some(property));
+    setting.map(|setting| (setting.show)(config)).unwrap_or_default()
 }
 
 impl DriverConfig {
@@ -73,7 +81,13 @@ impl DriverConfig {
         number!(self.untethered_window_limit_timeout_ns).must_exceed(&interval)?;
         if let Some(value) = self.untethered_linger_timeout_ns {
             let property = property::untethered_linger_timeout_ns;
-            Number { property, value }.must_exceed(&interval)?;
+            let text = shown(self, property);
+            Number {
+                property,
+                value,
+                text,
+            }
+            .must_exceed(&interval)?;
         }
         number!(self.untethered_resting_timeout_ns).must_exceed(&interval)?;
         number!(self.publication_unblock_timeout_ns).must_exceed(&liveness)

@@ -1,10 +1,11 @@
 //! The table of settings: which text sets which field, what is refused and what has no effect.
 
-use headrace_protocol::settings::{Setting, environment_name};
+use headrace_protocol::channel::units;
+use headrace_protocol::settings::{Kind, Setting, environment_name};
 use headrace_protocol::text;
 
 use super::aliases::{ALIASES, Alias};
-use super::settings::SETTINGS;
+use super::settings::{MILLISECOND, SETTINGS};
 use super::without_effect::{WITHOUT_EFFECT, WithoutEffect};
 use super::{ConfigError, DriverConfig};
 
@@ -39,10 +40,33 @@ impl Known {
     ) -> Result<(), ConfigError> {
         match self {
             Self::Effective(setting) => {
-                (setting.set)(config, value).map_err(|rule| ConfigError::new(property, value, rule))
+                (setting.set)(config, value).map_err(|rule| ConfigError::new(property, value, rule))?;
+                note_missing_unit(config, setting, value);
+                Ok(())
             }
             Self::Alias(alias) => alias.apply(config, value),
             Self::WithoutEffect(setting) => setting.apply(config, value),
+        }
+    }
+}
+
+/// A number below a millisecond was probably not meant in nanoseconds where the default is longer.
+fn note_missing_unit(config: &mut DriverConfig, setting: &'static Setting<DriverConfig>, value: &str) {
+    let Some(property) = setting.property.filter(|_| (setting.kind)() == Kind::Nanoseconds) else {
+        return;
+    };
+    let usual = || units::parse_duration_ns(&(setting.show)(&DriverConfig::default()));
+    match value.parse::<i64>() {
+        Ok(number)
+            if (1..MILLISECOND).contains(&number) && usual().is_ok_and(|usual| usual >= MILLISECOND) =>
+        {
+            let text = format!(
+                "{property}={value} means {number} nanoseconds: give a unit, as in {value}ms or {value}s"
+            );
+            config.noted.insert(property, text);
+        }
+        _ => {
+            config.noted.remove(property);
         }
     }
 }

@@ -189,16 +189,16 @@ impl Dispatcher {
         let Some(stream) = self.streams.get(&stream_id) else {
             return OnSetup::Ignore;
         };
-        let session = stream.sessions.get(&session_id);
-        // Also for a session that has its image: the reference refuses before it looks the session up.
-        if session != Some(&Session::Initialising) && stream.admitted_count >= session_limit {
-            return OnSetup::LimitExceeded;
-        }
-        match session {
+        let is_full = stream.admitted_count >= session_limit;
+        match stream.sessions.get(&session_id) {
+            // One that has its image is not refused, as the reference does: it may come on one more path.
             Some(Session::Image(slot)) => OnSetup::Image(*slot),
+            Some(Session::Initialising | Session::CoolDown) => OnSetup::Ignore,
+            Some(Session::PendingSetup) if is_full => OnSetup::LimitExceeded,
             Some(Session::PendingSetup) => OnSetup::Create,
-            None if stream.is_interested(session_id) => OnSetup::Create,
-            _ => OnSetup::Ignore,
+            None if !stream.is_interested(session_id) => OnSetup::Ignore,
+            None if is_full => OnSetup::LimitExceeded,
+            None => OnSetup::Create,
         }
     }
 
@@ -337,6 +337,11 @@ mod tests {
         );
         dispatcher.add_image(1, STREAM, 0);
         assert_eq!(dispatcher.on_setup(3, STREAM, 2), OnSetup::LimitExceeded);
+        assert_eq!(
+            dispatcher.on_setup(1, STREAM, 2),
+            OnSetup::Image(0),
+            "it comes on another path"
+        );
         dispatcher.clear(2, STREAM);
         assert_eq!(dispatcher.on_setup(3, STREAM, 2), OnSetup::Create);
         dispatcher.image_asked(2, STREAM);
@@ -418,14 +423,14 @@ mod tests {
     }
 
     #[test]
-    fn a_full_stream_refuses_setups_but_not_data() {
+    fn a_full_stream_refuses_setups_of_further_sessions_but_no_data() {
         let mut dispatcher = with_wildcard();
         dispatcher.add_image(SESSION, STREAM, 0);
         assert_eq!(
             dispatcher.on_setup(SESSION + 1, STREAM, 1),
             OnSetup::LimitExceeded
         );
-        assert_eq!(dispatcher.on_setup(SESSION, STREAM, 1), OnSetup::LimitExceeded);
+        assert_eq!(dispatcher.on_setup(SESSION, STREAM, 1), OnSetup::Image(0));
         assert_eq!(dispatcher.on_data(SESSION, STREAM, false), OnData::Image(0));
     }
 

@@ -56,6 +56,8 @@ def _parties(stream: StreamState, snapshot: DriverSnapshot) -> list[tuple[str, i
         room = _amount(stream.room)
         if stream.is_unconnected:
             room, meaning = _DASH, _absence(stream.receiver_count or 0)
+        elif stream.may_be_unconnected:
+            room, meaning = _DASH, "no subscriber is connected, or a spy holds it back"
         rows.append(("publisher", stream.publisher_position, room, meaning))
     if stream.sender_position is not None:
         window = f"to send, {_amount(stream.sender_window)} of window left"

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use super::Sources;
-use crate::config::ThreadingMode;
+use crate::config::{DriverConfig, ThreadingMode};
 
 #[test]
 fn a_properties_file_has_comments_continuations_and_two_separators() {
@@ -36,6 +36,41 @@ fn a_misspelt_variable_is_doubted_and_those_of_other_programs_are_not() {
     let config = Sources::from_environment(variables).into_config().unwrap();
     let expected = "AERON_THREDAING_MODE=SHARED has no effect: no setting has this name, did you mean AERON_THREADING_MODE?";
     assert_eq!(config.doubts(), [expected]);
+}
+
+#[test]
+fn a_time_that_probably_lacks_its_unit_is_told() {
+    let doubts_of = |pairs: &[(&str, &str)]| {
+        let variables = pairs.iter().map(|(name, value)| (name.into(), value.into()));
+        Sources::from_environment(variables)
+            .into_config()
+            .unwrap()
+            .doubts()
+    };
+    let told = doubts_of(&[
+        ("AERON_IMAGE_LIVENESS_TIMEOUT", "10"),
+        ("AERON_TIMER_INTERVAL", "999999"),
+    ]);
+    assert_eq!(
+        told,
+        [
+            "aeron.image.liveness.timeout=10 means 10 nanoseconds: give a unit, as in 10ms or 10s",
+            "aeron.timer.interval=999999 means 999999 nanoseconds: give a unit, as in 999999ms or 999999s",
+        ]
+    );
+    let right = [
+        ("AERON_IMAGE_LIVENESS_TIMEOUT", "10s"),
+        ("AERON_TIMER_INTERVAL", "1000000000"),
+        ("AERON_PUBLICATION_LINGER_TIMEOUT", "0"),
+        // Short by nature.
+        ("AERON_NAK_UNICAST_DELAY", "1000"),
+        ("AERON_MTU_LENGTH", "1408"),
+    ];
+    assert_eq!(doubts_of(&right), [""; 0]);
+    let mut config = DriverConfig::default();
+    config.set("aeron.timer.interval", "10").unwrap();
+    config.set("aeron.timer.interval", "10ms").unwrap();
+    assert_eq!(config.doubts(), [""; 0], "what is given last counts");
 }
 
 #[cfg(unix)]
