@@ -4,6 +4,7 @@ import errno
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -20,7 +21,7 @@ from headrace.archive import Catalog, DirectoryStorage, RecordingSignal
 from headrace.archive.files.storage import StorageFile
 from headrace.tools.views.recordings import recordings_table
 from tests.golden.archive import MESSAGE_COUNTS, unpack
-from tests.helpers import TIMEOUT_S
+from tests.helpers import TIMEOUT_S, await_true
 
 pytestmark = pytest.mark.system
 
@@ -329,3 +330,23 @@ def test_an_archive_runs_until_it_is_stopped_and_records(tmp_path: Path) -> None
         server.stdout.close()
         recorder.stdout.close()
     assert "VALID" in run("list", "-a", tmp_path / "a").stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["replay", "0"],
+        ["record", "-s", "10"],
+        ["replicate", "0", "aeron:udp?endpoint=127.0.0.1:1"],
+    ],
+    ids=["replay", "record", "replicate"],
+)
+def test_ctrl_c_ends_the_wait_for_an_archive(arguments: list[str]) -> None:
+    with headrace.MediaDriver.embedded(threading_mode="SHARED") as driver, driver.connect() as client:
+        command = [sys.executable, "-m", "headrace", "archive", *arguments, "--dir", driver.directory]
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            name = f" name=headrace archive {arguments[0]} "
+            await_true(lambda: any(name in record.label for record in client.counters))
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=TIMEOUT_S)
+        assert process.returncode == 130

@@ -90,7 +90,7 @@ def replicate_command(
         )
         _say(address, there, recording_id, destination_id)
         return
-    with until_stopped() as stop, session(address, "replicate") as archive:
+    with session(address, "replicate") as archive, until_stopped() as stop:
         replication = archive.replicate(
             recording_id,
             source_channel,

@@ -77,9 +77,10 @@ def replay_command(
     write = write_json if as_json else WRITERS[format_]
     line = RateLine("replayed", is_shown=format_ == "none" and not as_json)
     with (
-        until_stopped() as stop,
+        # Ctrl-C ends the wait for an archive at once.
         session(address, "replay") as archive,
         archive.replay(recording_id, position=position, length=length, channel=channel) as replay,
+        until_stopped() as stop,
         line,
     ):
         for message in replay:
@@ -122,8 +123,8 @@ def record_command(
         click.echo(f"error: {shown(str(error))}", err=True)
 
     with (
-        until_stopped() as stop,
         session(address, "record", fail) as archive,
+        until_stopped() as stop,
     ):
         subscription_id = archive.start_recording(channel, stream_id, location=location)
         if not as_json:
