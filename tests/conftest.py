@@ -17,9 +17,9 @@ from tests.leftovers import TestDirectories
 
 _directories = TestDirectories()
 _events = TestEvents()
-# One worker runs all tests of a folder, or part of one, that begins so: they share a Spark session, or Java's compiled
-# programs. Spark gives a process of Python ten seconds to start, which it would not have beside two more Sparks.
-_TOGETHER = ("tests/spark/", "tests/interop/test_cluster", "tests/interop/")
+# One worker runs all tests of such a folder: they share a Spark session, or Java's compiled programs. Spark gives a
+# process of Python ten seconds to start, which it would not have beside two more Sparks.
+_TOGETHER = ("tests/spark/", "tests/interop/")
 # What the tests of this process, or of its workers, left in their directories.
 _left: list[str] = []
 
