@@ -40,9 +40,7 @@ impl Known {
     ) -> Result<(), ConfigError> {
         match self {
             Self::Effective(setting) => {
-                (setting.set)(config, value).map_err(|rule| ConfigError::new(property, value, rule))?;
-                note_missing_unit(config, setting, value);
-                Ok(())
+                (setting.set)(config, value).map_err(|rule| ConfigError::new(property, value, rule))
             }
             Self::Alias(alias) => alias.apply(config, value),
             Self::WithoutEffect(setting) => setting.apply(config, value),
@@ -103,6 +101,10 @@ pub(crate) fn apply_all(
     for (property, known) in Known::all() {
         if let Some(value) = value_of(&environment_name(property)) {
             known.apply(config, property, &value)?;
+            // Programs that set one by one have units in the names of their keywords.
+            if let Known::Effective(setting) = known {
+                note_missing_unit(config, setting, &value);
+            }
         }
     }
     Ok(())
