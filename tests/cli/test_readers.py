@@ -254,6 +254,7 @@ def test_a_publisher_without_subscribers_is_told_from_one_that_waits_for_a_spy(
         readers=[Reader(5, spy_position, None, is_spy=True, is_tethered=True)],
     )
     assert stream.is_unconnected is is_unconnected
+    assert stream.may_be_unconnected is (held_back is None)
 
 
 @pytest.mark.parametrize(

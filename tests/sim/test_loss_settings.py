@@ -79,7 +79,7 @@ class Stream:
         return self._sent_again()
 
     def waited_ns(self) -> int:
-        """From what shows that there is a gap to the first request for what is missing."""
+        """From the packet that comes after a gap to the first NAK for the bytes in it."""
         asked_ns = self.request().time_ns
         return asked_ns - max(data.time_ns for data in self.datagrams("DATA") if data.time_ns < asked_ns)
 

@@ -11,8 +11,8 @@ use headrace_buffers::counters::Counter;
 use super::counters::{Counters, StreamKey};
 use super::subscriptions::links::Link;
 
-/// A publication of this driver that is held back: epoch time in ms since when by the same party, 0 when it goes on. An id of this driver's
-/// own, as that of images is, in the range that applications use.
+/// A publication of this driver that is held back: epoch time in ms since when by the same party, 0 when it goes on. An
+/// id of this driver's own, as that of images is, in the range that applications use.
 pub(crate) const PUBLISHER_HELD: i32 = 2103;
 /// The same of an image, whose sender may send no more.
 pub(crate) const IMAGE_HELD: i32 = 2104;
