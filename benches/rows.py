@@ -45,6 +45,8 @@ WINDOW_MS = 1000
 ROUNDS = 4
 ROUND_WINDOWS = 3
 CORE_ROUND_TRIPS = 200_000
+PACE_WINDOWS = 21
+PACE_WINDOW_MS = 50
 FAR_NS = 150
 RTT_SAMPLES = 50_000
 IPC = "aeron:ipc"
@@ -65,8 +67,10 @@ def _native_throughput(name: str, channel: str, lengths: tuple[int, int], target
     peer: list[float] = []
     notes: dict[str, float | str] = {}
     placements: dict[str, list[float]] = {}
+    pace: list[float] = []
     # In turns, so that both sides meet the same placements of the cores.
     for number in range(1, ROUNDS + 1):
+        pace += rates(output(native("pace", PACE_WINDOWS, PACE_WINDOW_MS))).observations
         before = _line_round_trip_ns()
         with headrace_driver(name, mode) as directory:
             our_round = rates(output(native("throughput", directory, *arguments)))
@@ -81,6 +85,7 @@ def _native_throughput(name: str, channel: str, lengths: tuple[int, int], target
             f"a cache line to the other core and back: {before}, {between}, {_line_round_trip_ns()} ns"
         )
     notes |= {f"ours while the cores {placement}": _spread(rates) for placement, rates in placements.items()}
+    notes["a thread that only computes, alone, steps/s"] = _spread(pace)
     return Row(
         name=name,
         unit="msg/s",

@@ -1,5 +1,6 @@
 //! Native rigs: `throughput`, `ping`, `pong`, the raw UDP loops they are compared with, `latency` of a paced stream and of
-//! many slow `streams`, what `offers` cost, how near the `cores` are, the publisher and subscriber at an archive's ends, and a cluster's client.
+//! many slow `streams`, what `offers` cost, how near the `cores` are, at what
+//! `pace` one computes, the publisher and subscriber at an archive's ends, and a cluster's client.
 //!
 //! Each prints plain numbers for `benches/run.py`: `count nanoseconds` per window, or one duration a line.
 
@@ -11,6 +12,7 @@ mod datagrams;
 mod echo;
 mod latency;
 mod offers;
+mod pace;
 mod rtt;
 mod stamp;
 mod streams;
@@ -30,6 +32,7 @@ const USAGE: &str = "usage:
   headrace-bench latency DIR CHANNEL STREAM SAMPLES [SUBSCRIBER_DIR SUBSCRIBER_CHANNEL ...]
   headrace-bench offers DIR CHANNEL SUBSCRIBERS BURSTS
   headrace-bench cores ROUND_TRIPS
+  headrace-bench pace WINDOWS WINDOW_MS
   headrace-bench streams DIR CHANNEL STREAMS SAMPLES
   headrace-bench cluster-paced DIR INGRESS EGRESS RATE SAMPLES
   headrace-bench cluster-throughput DIR INGRESS EGRESS IN_FLIGHT WINDOWS WINDOW_MS";
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         }
         ["offers", dir, channel, subscribers, bursts] => offers::run(dir, channel, subscribers, bursts),
         ["cores", round_trips] => cores::run(round_trips),
+        ["pace", windows, window_ms] => pace::run(windows, window_ms),
         ["streams", dir, channel, count, samples] => streams::run(dir, channel, count, samples),
         ["cluster-paced", dir, ingress, egress, rate, samples] => {
             cluster::paced(dir, [ingress, egress], [*rate, *samples])
