@@ -4,6 +4,7 @@
 
 mod affinity;
 mod agent;
+mod allowance;
 mod conductor;
 pub mod config;
 mod directory;

@@ -68,7 +68,7 @@ impl Transport for UdpSocket {
     }
 }
 
-/// Sends of one endpoint in one turn: of a frame, or of a run of datagrams.
+/// Sends of one send channel in one turn: of a frame, or of a run of datagrams.
 ///
 /// What many streams of an endpoint owe falls due at once after a pause of the process, and so again and again. Sent in
 /// one go, it is more than the buffer of a socket holds; and since the streams have an order, what is lost is that of the

@@ -24,10 +24,14 @@ use crate::event_recorder::Reason;
 use crate::names::Following;
 use crate::proxy::{AnswersCommand, ConductorProxy, ConductorRequest};
 use crate::shared::{ImageShared, ImageState};
-use crate::transport::{self, SENDS_A_TURN};
+use crate::transport;
 
 /// Most messages taken from a socket in one poll, each of which may hold many datagrams.
 const MESSAGES_A_POLL_MAX: usize = 64;
+
+/// Images of one channel that send in one turn: fewer than `SENDS_A_TURN`, since a sender that has much to send looks every
+/// few turns for what comes back.
+const ANSWERS_A_TURN: usize = 16;
 
 /// A receive channel in the receiver's hands.
 pub(super) struct ReceiveEndpoint {
@@ -98,7 +102,7 @@ impl ReceiveEndpoint {
             dispatcher: Dispatcher::default(),
             images: Vec::new(),
             first_to_service: 0,
-            pending_setups: PendingSetups::default(),
+            pending_setups: PendingSetups::new(),
         }
     }
 
@@ -180,11 +184,7 @@ impl ReceiveEndpoint {
         if !self.is_manual {
             let group_control = self.paths.get(ONLY_PATH).and_then(Path::group_control);
             let mut connections = Connections::single(group_control.unwrap_or(source), now_ns);
-            if self
-                .paths
-                .get(ONLY_PATH)
-                .is_some_and(|path| path.has_control(source))
-            {
+            if self.paths.is_control(ONLY_PATH, source) {
                 connections.greet(ONLY_PATH);
             }
             return connections;
@@ -350,7 +350,7 @@ impl ReceiveEndpoint {
         let first = self.first_to_service.min(count);
         for slot in (first..count).chain(0..first) {
             work_count += self.service_image(slot, cycle);
-            if work_count >= SENDS_A_TURN {
+            if work_count >= ANSWERS_A_TURN {
                 self.first_to_service = slot + 1;
                 break;
             }
@@ -374,6 +374,11 @@ impl ReceiveEndpoint {
             return 1;
         }
         image.check_end_of_stream(now_ns, cycle.counters);
+        if let Some((path, address)) = image.take_heard_anew()
+            && self.paths.is_control(path, address)
+        {
+            image.greet(path);
+        }
         let mut out = cycle.outgoing(&self.paths, self.speaker);
         let work_count = image.send_announcement(now_ns, timeouts, &mut out)
             + image.send_status(now_ns, timeouts, &mut out)
@@ -484,34 +489,65 @@ impl Arrivals<'_> {
                     slot
                 }
                 OnData::Ask => {
-                    self.ask_for_setup(session_id, stream_id, source, cycle);
+                    self.ask_for_first_setup(&header, datagram.len(), source, cycle);
                     return Ok(());
                 }
                 OnData::Ignore => return Ok(()),
             },
         };
-        match &mut self.images[slot] {
-            Some(image) => image.on_data(datagram, source, cycle.now_ns, cycle.counters),
-            None => Ok(()),
+        let Some(image) = &mut self.images[slot] else {
+            return Ok(());
+        };
+        image.on_data(datagram, source, cycle.now_ns, cycle.counters)?;
+        if image.take_question(source.path, cycle.now_ns) {
+            self.ask_for_setup(&header, datagram.len(), source, cycle);
         }
+        Ok(())
     }
 
-    fn ask_for_setup(&mut self, session_id: i32, stream_id: i32, source: Source, cycle: &mut Cycle<'_>) {
+    /// For a session that is not known yet.
+    fn ask_for_first_setup(
+        &mut self,
+        header: &DataHeader,
+        datagram_length: usize,
+        source: Source,
+        cycle: &mut Cycle<'_>,
+    ) {
         if self.pending_setups.is_full() {
             cycle.conductor.report(
                 "WARN - too many sessions at once wait for their SETUP; some are not asked".to_owned(),
             );
-            return;
+        } else if self.ask_for_setup(header, datagram_length, source, cycle) {
+            let (session_id, stream_id) = (header.session_id, header.stream_id);
+            self.dispatcher.setup_asked(session_id, stream_id);
+            self.pending_setups.add(stream_id, session_id, cycle.now_ns);
         }
-        let group_control = self.paths.get(source.path).and_then(Path::group_control);
-        let to = Source {
-            address: group_control.unwrap_or(source.address),
-            ..source
+    }
+
+    /// Asks the sender of a datagram what its stream looks like. False if that has to wait for the next one.
+    fn ask_for_setup(
+        &mut self,
+        header: &DataHeader,
+        datagram_length: usize,
+        source: Source,
+        cycle: &mut Cycle<'_>,
+    ) -> bool {
+        let request_length = if self.speaker.group_tag.is_some() {
+            StatusMessage::LENGTH_WITH_GROUP_TAG
+        } else {
+            StatusMessage::LENGTH
         };
-        let out = &mut cycle.outgoing(self.paths, self.speaker);
-        ask_for_setup(session_id, stream_id, to, out);
-        self.dispatcher.setup_asked(session_id, stream_id);
-        self.pending_setups.add(stream_id, session_id, cycle.now_ns);
+        let is_paid = self.pending_setups.pay(datagram_length, request_length);
+        if is_paid {
+            let group_control = self.paths.get(source.path).and_then(Path::group_control);
+            let to = Source {
+                address: group_control.unwrap_or(source.address),
+                ..source
+            };
+            let out = &mut cycle.outgoing(self.paths, self.speaker);
+            ask_for_setup(header.session_id, header.stream_id, to, out);
+        }
+        is_paid
     }
 
     fn on_setup(&mut self, setup: Setup, source: Source, cycle: &mut Cycle<'_>) -> Result<(), FrameError> {
@@ -535,14 +571,6 @@ impl Arrivals<'_> {
                          SETUP has another initial term id or term length, streamId={stream_id} source={}",
                         source.address
                     ));
-                }
-                if self
-                    .paths
-                    .get(source.path)
-                    .is_some_and(|path| path.has_control(source.address))
-                    && let Some(image) = &mut self.images[slot]
-                {
-                    image.greet(source.path);
                 }
             }
             OnSetup::Create => {

@@ -73,6 +73,7 @@ pub(super) struct ReceiverImage {
     is_revoked: bool,
     /// Something came after bytes that are missing, and the conductor has not been woken since.
     has_new_gap: bool,
+    heard_anew: Option<usize>,
     answers: Answers,
     announcement: Option<Announcement>,
 }
@@ -107,6 +108,7 @@ impl ReceiverImage {
             said_goodbye: false,
             is_revoked: false,
             has_new_gap: false,
+            heard_anew: None,
             answers: Answers::StatusMessages,
             announcement: None,
             shared,
@@ -191,17 +193,9 @@ impl ReceiverImage {
             || (setup.initial_term_id == log.initial_term_id()
                 && setup.term_length == log.term_length() as i32);
         if is_ours {
-            // A publisher on another path hears at once where this receiver is, before it goes on without it.
-            self.owes_status |=
-                !self.connections.is_single() && !self.connections.is_heard(source.path, now_ns);
-            self.connections.on_frame(source, now_ns);
+            self.hear(source, now_ns);
         }
         is_ours
-    }
-
-    /// A SETUP came from the control address that the subscriber named.
-    pub(super) fn greet(&mut self, path: usize) {
-        self.connections.greet(path);
     }
 
     /// A frame of the stream came on a path: it pays for answers.
@@ -250,7 +244,7 @@ impl ReceiverImage {
         } else {
             counters.flow_control_under_runs.increment_release();
             if position >= self.last_status_position - i64::from(self.shared.window_length_max) {
-                self.connections.on_frame(source, now_ns); // a late duplicate keeps the path alive
+                self.hear(source, now_ns); // a late duplicate keeps the path alive
             }
         }
         Ok(())
@@ -284,7 +278,27 @@ impl ReceiverImage {
     #[inline]
     fn touch(&mut self, source: Source, now_ns: i64) {
         self.last_packet_ns = now_ns;
-        self.connections.on_frame(source, now_ns);
+        self.hear(source, now_ns);
+    }
+
+    /// A publisher on another path hears at once where this receiver is, before it goes on without it.
+    #[inline]
+    fn hear(&mut self, source: Source, now_ns: i64) {
+        if self.connections.on_frame(source, now_ns) {
+            self.owes_status = true;
+            self.heard_anew = Some(source.path);
+        }
+    }
+
+    /// The path that brings something after a silence, once, and where it is answered.
+    pub(super) fn take_heard_anew(&mut self) -> Option<(usize, SocketAddr)> {
+        let path = self.heard_anew.take()?;
+        Some((path, self.connections.control(path)?))
+    }
+
+    /// The sender there is the one that the subscriber named.
+    pub(super) fn greet(&mut self, path: usize) {
+        self.connections.greet(path);
     }
 
     fn on_heartbeat(
@@ -463,6 +477,12 @@ impl ReceiverImage {
         self.overrun_threshold = position + self.shared.log.term_length() as i64 / 2;
     }
 
+    /// True once in a while when what came on a path leaves open who its sender is.
+    #[inline]
+    pub(super) fn take_question(&mut self, path: usize, now_ns: i64) -> bool {
+        !self.connections.is_single() && self.connections.take_question(path, now_ns)
+    }
+
     /// True once after something came after bytes that are missing.
     pub(super) fn take_new_gap(&mut self) -> bool {
         std::mem::take(&mut self.has_new_gap)
@@ -513,9 +533,8 @@ impl ReceiverImage {
         let Some(round_trips) = &mut self.round_trips else {
             return 0;
         };
-        let is_due = round_trips.is_probe_due(now_ns)
-            && !self.owes_status
-            && self.connections.can_answer_twice(now_ns);
+        let is_due =
+            round_trips.is_probe_due(now_ns) && !self.owes_status && self.connections.can_probe(now_ns);
         if !matches!(self.answers, Answers::StatusMessages) || !is_due {
             return 0;
         }
@@ -530,7 +549,7 @@ impl ReceiverImage {
         };
         let mut frame = [0; RttMeasurement::LENGTH];
         probe.encode(&mut frame);
-        for connection in self.connections.answered(frame.len(), now_ns) {
+        for connection in self.connections.probed(frame.len(), now_ns) {
             out.send_frame(&frame, connection);
         }
         1

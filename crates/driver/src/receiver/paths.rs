@@ -36,12 +36,6 @@ impl Path {
         }
     }
 
-    /// Whether an address is the control address that the subscriber named.
-    pub(super) fn has_control(&self, address: SocketAddr) -> bool {
-        let elicitor = self.elicitor.as_ref();
-        elicitor.is_some_and(|elicitor| elicitor.control() == address)
-    }
-
     /// Where to answer to, for all senders; without it, to where a stream comes from.
     pub(super) fn group_control(&self) -> Option<SocketAddr> {
         self.spec.group.map(|group| group.control)
@@ -72,6 +66,12 @@ impl Paths {
 
     pub(super) fn get_mut(&mut self, path: usize) -> Option<&mut Path> {
         self.list.get_mut(path)?.as_mut()
+    }
+
+    /// Whether an address is the control address that the subscriber named for a path.
+    pub(super) fn is_control(&self, path: usize, address: SocketAddr) -> bool {
+        let elicitor = self.get(path).and_then(|path| path.elicitor.as_ref());
+        elicitor.is_some_and(|elicitor| elicitor.control() == address)
     }
 
     /// Those there are, with their numbers.

@@ -1,5 +1,9 @@
 //! Sessions whose data arrived before their SETUP, which was asked for.
 
+use std::collections::VecDeque;
+
+use crate::allowance::Allowance;
+
 /// How long an answer is waited for before the next packet may ask again.
 pub(super) const PENDING_SETUP_TIMEOUT_NS: i64 = 1_000_000_000;
 
@@ -14,12 +18,27 @@ struct PendingSetup {
 }
 
 /// Requests in the order they were made, and so in the order they expire.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct PendingSetups {
-    pending: std::collections::VecDeque<PendingSetup>,
+    pending: VecDeque<PendingSetup>,
+    /// A request is a little longer than the heartbeat that brings it about.
+    allowance: Allowance,
 }
 
 impl PendingSetups {
+    pub(super) fn new() -> Self {
+        Self {
+            pending: VecDeque::new(),
+            allowance: Allowance::new(),
+        }
+    }
+
+    /// A datagram came for which a request is due. False where that has to wait for the next one.
+    pub(super) fn pay(&mut self, datagram_length: usize, request_length: usize) -> bool {
+        self.allowance.on_paid(datagram_length);
+        self.allowance.pay(request_length)
+    }
+
     pub(super) fn is_full(&self) -> bool {
         self.pending.len() >= PENDING_SETUPS_MAX
     }
@@ -50,7 +69,7 @@ mod tests {
 
     #[test]
     fn requests_expire_in_order_once_their_time_is_over() {
-        let mut pending = PendingSetups::default();
+        let mut pending = PendingSetups::new();
         pending.add(1, 10, 0);
         pending.add(1, 11, 5);
         assert_eq!(pending.expire(PENDING_SETUP_TIMEOUT_NS), None);
@@ -61,7 +80,7 @@ mod tests {
 
     #[test]
     fn there_is_an_end_to_asking() {
-        let mut pending = PendingSetups::default();
+        let mut pending = PendingSetups::new();
         for session_id in 0..PENDING_SETUPS_MAX as i32 {
             assert!(!pending.is_full());
             pending.add(1, session_id, 0);

@@ -4,15 +4,15 @@ use std::net::SocketAddr;
 
 use headrace_buffers::doorbell::Interests;
 use headrace_protocol::frame::{
-    ErrorFrame, FrameError, FrameKind, Nak, ResponseSetup, RttMeasurement, StatusMessage, TERM_LENGTH_MAX,
-    classify,
+    DataHeader, ErrorFrame, FrameError, FrameKind, Nak, ResponseSetup, RttMeasurement, Setup, StatusMessage,
+    TERM_LENGTH_MAX, classify,
 };
 use headrace_sys::Clock;
 use headrace_sys::net::ReceiveBatch;
 
-use super::announcements::Announcements;
 use super::counters::SenderCounters;
 use super::destinations::{Destinations, Heard, LEARNT_MAX};
+use super::newcomers::Newcomers;
 use super::outgoing::{Outgoing, SendBuffers, SendLimits, Way};
 use super::publication::SenderPublication;
 use crate::endpoint::{EndpointId, SendEndpointSpec};
@@ -31,7 +31,7 @@ pub(super) struct SendEndpoint {
     publications: Vec<SenderPublication>,
     by_stream: StreamMap<usize>,
     first_to_send: usize,
-    announcements: Announcements,
+    newcomers: Newcomers,
     last_heard_ns: i64,
     last_re_resolution_ns: i64,
 }
@@ -90,7 +90,7 @@ impl SendEndpoint {
             publications: Vec::new(),
             by_stream: StreamMap::default(),
             first_to_send: 0,
-            announcements: Announcements::new(now_ns),
+            newcomers: Newcomers::new(),
             last_heard_ns: now_ns,
             last_re_resolution_ns: now_ns,
         };
@@ -222,7 +222,7 @@ impl SendEndpoint {
             destinations,
             publications,
             by_stream,
-            announcements,
+            newcomers,
             last_heard_ns,
             ..
         } = self;
@@ -233,7 +233,7 @@ impl SendEndpoint {
                 publications: &mut *publications,
                 by_stream: &*by_stream,
                 destinations: &mut *destinations,
-                announcements: &mut *announcements,
+                newcomers: &mut *newcomers,
                 spec,
                 group: through.map(|through| through.group),
             };
@@ -363,7 +363,7 @@ struct Control<'a> {
     publications: &'a mut [SenderPublication],
     by_stream: &'a StreamMap<usize>,
     destinations: &'a mut Destinations,
-    announcements: &'a mut Announcements,
+    newcomers: &'a mut Newcomers,
     spec: &'a SendEndpointSpec,
     // The destination through whose sockets they came, where that is a group.
     group: Option<usize>,
@@ -430,6 +430,7 @@ impl Control<'_> {
         let asks = message.asks_for_setup();
         let Some(publication) = self.publication(message.session_id, message.stream_id) else {
             if heard == Heard::Newcomer && asks {
+                self.newcomers.on_asked(message.length());
                 self.announce_streams(source, cycle);
             }
             return Ok(Liveness::Nothing);
@@ -446,6 +447,7 @@ impl Control<'_> {
             return Ok(Liveness::Nothing);
         }
         if asks && heard == Heard::Newcomer {
+            self.newcomers.on_asked(message.length());
             self.introduce(message, source, cycle);
             return Ok(Liveness::Nothing);
         }
@@ -467,7 +469,9 @@ impl Control<'_> {
     /// A receiver that has the stream becomes one that is sent to.
     fn admit(&mut self, receiver_id: i64, source: SocketAddr, cycle: &Cycle<'_>) -> bool {
         let is_admitted = self.destinations.admit(receiver_id, source, cycle.now_ns);
-        if !is_admitted {
+        if is_admitted {
+            self.newcomers.on_admitted();
+        } else {
             cycle.counters.status_messages_rejected.increment_release();
             cycle.conductor.report(format!(
                 "WARN - more than {LEARNT_MAX} receivers of one channel: some are not sent to"
@@ -476,19 +480,27 @@ impl Control<'_> {
         is_admitted
     }
 
-    /// Tells one that is not sent to what the stream looks like for which it asks.
+    /// Tells one that is not sent to what the stream looks like for which it asks, if newcomers have paid for it. A
+    /// receiver that gets no answer asks again.
     fn introduce(&mut self, message: &StatusMessage, source: SocketAddr, cycle: &mut Cycle<'_>) {
         let now_ns = cycle.now_ns;
+        if !self.newcomers.pay(Setup::LENGTH) {
+            return;
+        }
         if let Some((publication, way)) = self.found(message.session_id, message.stream_id) {
             publication.introduce(message, source, now_ns, &mut cycle.outgoing(way));
         }
     }
 
-    /// Tells one that is not sent to which streams there are, in turns where there are many.
+    /// Tells one that is not sent to which streams there are, as many as newcomers have paid for.
     fn announce_streams(&mut self, source: SocketAddr, cycle: &mut Cycle<'_>) {
         let way = Way::of(self.spec, self.destinations);
-        for index in self.announcements.take(self.publications.len(), cycle.now_ns) {
-            self.publications[index].announce(source, cycle.now_ns, &mut cycle.outgoing(way));
+        for _ in 0..self.publications.len() {
+            if !self.newcomers.pay(DataHeader::LENGTH) {
+                return;
+            }
+            let turn = self.newcomers.turn(self.publications.len());
+            self.publications[turn].announce(source, &mut cycle.outgoing(way));
         }
     }
 

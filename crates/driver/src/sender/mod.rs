@@ -3,11 +3,11 @@
 //! Every duty cycle each publication may send a burst; the sockets are polled for what receivers have to say
 //! when there was nothing to send, and otherwise every few cycles.
 
-mod announcements;
 mod counters;
 mod destinations;
 mod endpoint;
 mod liveness;
+mod newcomers;
 mod outgoing;
 mod publication;
 mod runs;
@@ -42,9 +42,9 @@ const TIMER_RESOLUTION: Duration = Duration::from_millis(10);
 /// repair.
 const IDLE_POLL_INTERVAL_NS: i64 = 10_000;
 
-/// Duty cycles after which it looks where receivers are many: what those send at once fills the buffer of a socket in
-/// less than that time.
-const IDLE_POLL_CYCLES: usize = 3;
+/// Duty cycles after which it looks at the latest where receivers are many: what those send at once fills the buffer of a
+/// socket in less than that time, and in fewer cycles than `send_to_status_poll_ratio`.
+const POLL_CYCLES_OF_MANY: usize = 3;
 
 /// Receivers' streams on one socket that are not many.
 const FEW_HEARD_FROM: usize = 16;
@@ -293,13 +293,16 @@ impl Agent for Sender {
         let sent = self.send(now_ns);
         self.is_socket_full = short_sends != self.counters.short_sends.get();
         self.cycles_since_poll += 1;
-        let (cycles, interval_ns) = if sent.bytes > 0 {
+        let (ratio, interval_ns) = if sent.bytes > 0 {
             let interval_ns = self.settings.status_message_timeout_ns / 2;
             (self.settings.send_to_status_poll_ratio, interval_ns)
-        } else if self.most_heard_from > FEW_HEARD_FROM {
-            (IDLE_POLL_CYCLES, IDLE_POLL_INTERVAL_NS)
         } else {
             (usize::MAX, IDLE_POLL_INTERVAL_NS)
+        };
+        let cycles = if self.most_heard_from > FEW_HEARD_FROM {
+            ratio.min(POLL_CYCLES_OF_MANY)
+        } else {
+            ratio
         };
         if sent.is_limited
             || self.cycles_since_poll >= cycles

@@ -347,7 +347,7 @@ impl SenderPublication {
         true
     }
 
-    /// Someone that is not sent to asks what the stream looks like, and is told with a frame for a frame. Where receivers
+    /// One that is not sent to asks what the stream looks like, and is told with a frame for a frame. Where receivers
     /// are held to each other's pace, it is waited for as any newcomer is.
     pub(super) fn introduce(
         &mut self,
@@ -364,17 +364,11 @@ impl SenderPublication {
         out.answer(&self.setup(out.way.ttl, now_ns), source);
     }
 
-    /// Someone that is not sent to asks which streams there are. A receiver that wants this one, and has only heard its
-    /// heartbeat, asks what it looks like: until then no stream waits for it. A stream without receivers waits for
-    /// none, and is told of at once.
-    pub(super) fn announce(&mut self, source: SocketAddr, now_ns: i64, out: &mut Outgoing<'_>) {
-        if self.shared.is_end_of_stream() {
-            return;
-        }
-        if self.receivers.is_live() {
+    /// One that is not sent to asks which streams there are. A heartbeat is shorter than the request, and a receiver that
+    /// wants the stream asks what it looks like: until then no stream waits for it.
+    pub(super) fn announce(&self, source: SocketAddr, out: &mut Outgoing<'_>) {
+        if !self.shared.is_end_of_stream() {
             out.answer(&self.heartbeat(data::FLAGS_UNFRAGMENTED), source);
-        } else {
-            out.answer(&self.setup(out.way.ttl, now_ns), source);
         }
     }
 

@@ -109,12 +109,17 @@ impl StatusMessage {
         (term_count << position_bits_to_shift) + i64::from(self.consumption_term_offset)
     }
 
-    /// Writes the frame; returns its length. Panics if `into` is shorter.
-    pub fn encode(&self, into: &mut [u8]) -> usize {
-        let length = match self.group_tag {
+    /// Bytes of the frame.
+    pub fn length(&self) -> usize {
+        match self.group_tag {
             Some(_) => Self::LENGTH_WITH_GROUP_TAG,
             None => Self::LENGTH,
-        };
+        }
+    }
+
+    /// Writes the frame; returns its length. Panics if `into` is shorter.
+    pub fn encode(&self, into: &mut [u8]) -> usize {
+        let length = self.length();
         let into = &mut into[..length];
         put_common_header(into, length, self.flags, FrameKind::StatusMessage);
         put_i32(into, 8, self.session_id);

@@ -8,8 +8,8 @@ use crate::{SESSION, TERM_LENGTH};
 
 /// Measures round trips for all that it does, which costs packets too.
 const CHANNEL: &str = "aeron:udp?endpoint=right:40123|rcv-wnd=16k|cc=cubic|gtag=7";
-/// What each frame pays for at least.
-const ANSWER: usize = StatusMessage::LENGTH_WITH_GROUP_TAG;
+/// What a status message with a group's tag is longer than one without: it is sent on credit.
+const CREDIT: usize = StatusMessage::LENGTH_WITH_GROUP_TAG - StatusMessage::LENGTH;
 
 /// Bytes that were sent to the address since the last look.
 fn sent_to(receiving: &Receiving) -> usize {
@@ -22,15 +22,15 @@ fn a_forged_setup_and_a_packet_after_a_gap_bring_no_more_than_themselves() {
     let setup = setup_of(SESSION);
     receiving.send(&setup);
     receiving.world.run_for(9 * SECOND);
-    assert_eq!(sent_to(&receiving), ANSWER, "one status message for the SETUP");
+    let told = sent_to(&receiving);
+    assert_eq!(told, StatusMessage::LENGTH_WITH_GROUP_TAG, "one for the SETUP");
     let data = frame_at(JOIN + 4096, 1024, WHOLE);
     receiving.send(&data);
     receiving.world.run_for(60 * SECOND);
-    let sent = sent_to(&receiving);
+    let (sent, paid) = (told + sent_to(&receiving), setup.len() + data.len());
     assert!(
-        (28..=data.len()).contains(&sent),
-        "{sent} bytes for {}",
-        data.len()
+        (told + 28..=paid + CREDIT).contains(&sent),
+        "{sent} bytes for {paid}"
     );
 }
 
@@ -40,19 +40,20 @@ fn frames_of_all_kinds_bring_no_more_than_they_pay_for() {
     for seed in 0..40 {
         let receiving = Receiving::on(CHANNEL, |config| config.cubic_measure_rtt = seed % 2 == 0);
         let mut random = fastrand::Rng::with_seed(seed);
-        let (mut paid, mut sent) = (0, 0);
+        let (mut paid, mut sent) = (CREDIT, 0);
+        receiving.send(&setup_of(SESSION)); // without an image the first request has an allowance
+        receiving.world.run_for(MILLISECOND);
+        paid += setup_of(SESSION).len();
+        sent += sent_to(&receiving);
         for _ in 0..200 {
             let position = JOIN + random.i64(0..256) * 32;
             let frame = match random.u8(0..5) {
-                0 => {
-                    paid += ANSWER; // a goodbye
-                    setup_of(SESSION)
-                }
+                0 => setup_of(SESSION),
                 1 => heartbeat_at(position, WHOLE),
                 2 => probe(),
                 _ => frame_at(position, random.i32(32..256) & !31, WHOLE),
             };
-            paid += frame.len().max(ANSWER);
+            paid += frame.len();
             receiving.send(&frame);
             receiving.world.run_for(random.i64(0..400) * MILLISECOND);
             sent += sent_to(&receiving);
@@ -65,6 +66,28 @@ fn frames_of_all_kinds_bring_no_more_than_they_pay_for() {
             "{sent} bytes for {paid}, seed={seed}"
         );
     }
+}
+
+/// A request for a SETUP is longer than the heartbeat that brings it about.
+#[test]
+fn heartbeats_of_unknown_sessions_bring_no_more_than_themselves() {
+    let receiving = Receiving::on(CHANNEL, |_| {});
+    let (mut paid, mut sent) = (0, 0);
+    let heard = |session_id: i32| {
+        let mut heartbeat = heartbeat_at(JOIN, WHOLE);
+        heartbeat[12..16].copy_from_slice(&session_id.to_le_bytes());
+        receiving.send(&heartbeat);
+        receiving.world.run_for(4 * MILLISECOND);
+        (heartbeat.len(), sent_to(&receiving))
+    };
+    for session_id in 0..2_000 {
+        let (length, told) = heard(session_id);
+        paid += length;
+        sent += told;
+    }
+    assert!(paid < sent && sent <= paid + 4096, "{sent} bytes for {paid}");
+    // One that goes on is asked all the same.
+    assert!((0..2).any(|_| heard(-1).1 > 0));
 }
 
 fn probe() -> Vec<u8> {
