@@ -406,6 +406,33 @@ mod tests {
     }
 
     #[test]
+    fn a_named_sender_is_greeted_a_few_times_and_a_probe_leaves_enough_for_one_answer() {
+        let mut connections = two();
+        assert!(connections.on_frame(source(0, 5), 0), "heard for the first time");
+        assert!(!connections.on_frame(source(0, 5), 1));
+        (0..100).for_each(|_| connections.greet(0));
+        assert_eq!(connections.control(0), Some(at(5)));
+        let mut probes = 0;
+        while connections.can_probe(0) {
+            probes += connections.probed(40, 0).count();
+        }
+        assert_eq!(probes, 2, "of 40 bytes each, and 36 to spare");
+        assert_eq!(connections.answered(36, 0).count(), 1);
+        assert_eq!(connections.answered(36, 0).count(), 0);
+    }
+
+    #[test]
+    fn a_path_that_is_not_heard_is_asked_about_once_a_second() {
+        let mut connections = two();
+        let asked = |connections: &mut Connections, now_ns| connections.take_question(0, now_ns);
+        assert!(asked(&mut connections, 0) && !asked(&mut connections, SECOND - 1));
+        assert!(asked(&mut connections, SECOND));
+        connections.on_frame(source(0, 5), 2 * SECOND);
+        assert!(!asked(&mut connections, 7 * SECOND));
+        assert!(asked(&mut connections, 7 * SECOND + 1), "silent for too long");
+    }
+
+    #[test]
     fn who_takes_a_silent_path_over_takes_over_nothing_that_was_paid() {
         let mut connections = two();
         connections.on_frame(source(0, 5), 0);

@@ -214,6 +214,35 @@ fn a_publisher_on_another_path_is_told_at_once_where_the_receiver_is() {
     }));
 }
 
+/// A heartbeat outside the window can come from each program that knows the session.
+#[test]
+fn a_publisher_far_ahead_on_another_path_is_asked_who_it_is() {
+    let receiving = Receiving::on("aeron:udp?control-mode=manual", |_| {});
+    for port in [40_123, 40_124] {
+        let path = format!("aeron:udp?endpoint=right:{port}");
+        receiving.reader.subscription.add_destination(&path).unwrap();
+    }
+    receiving.join();
+    let other = SocketAddr::new(receiving.node.address(), 40_124);
+    let ahead = heartbeat_at(JOIN + i64::from(TERM_LENGTH), WHOLE);
+    let told_for = |frame: &[u8]| {
+        receiving.peer.take();
+        receiving.peer.send(other, frame);
+        receiving.send(&heartbeat_at(JOIN, WHOLE));
+        receiving.world.run_for(90 * MILLISECOND);
+        let told = receiving.peer.take_datagrams().into_iter();
+        let there = told.filter(|datagram| datagram.from == other);
+        let messages = there.map(|datagram| StatusMessage::decode(&datagram.bytes).unwrap());
+        messages
+            .map(|message| message.asks_for_setup())
+            .collect::<Vec<_>>()
+    };
+    let told: Vec<_> = (0..20).map(|_| told_for(&ahead)).collect();
+    assert_eq!(told.concat(), [true, true], "once a second: {told:?}");
+    assert_eq!(told_for(&setup_of(SESSION)), [false]);
+    assert_eq!(told_for(&ahead), [] as [bool; 0]);
+}
+
 #[test]
 fn unknown_data_asks_for_a_setup_once_a_second() {
     let receiving = Receiving::silent();
