@@ -350,3 +350,26 @@ def test_ctrl_c_ends_the_wait_for_an_archive(arguments: list[str]) -> None:
             process.send_signal(signal.SIGINT)
             process.communicate(timeout=TIMEOUT_S)
         assert process.returncode == 130
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_an_archive_that_is_told_to_end_while_it_waits_for_a_driver_does_so(
+    number: signal.Signals, status: int, tmp_path: Path
+) -> None:
+    """It would wait for ten seconds, and then say that there is no driver, with another status."""
+    command = [
+        sys.executable,
+        "-m",
+        "headrace",
+        "archive",
+        "--dir",
+        tmp_path / "none",
+        "-a",
+        tmp_path / "archive",
+    ]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert "waiting up to 10 s for a media driver" in process.stderr.readline()
+        process.send_signal(number)
+        process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == status

@@ -119,13 +119,14 @@ def command(
     properties = known_settings(settings, MediaDriver.property_names(), allow_unknown=allow_unknown)
     check_threads(properties if threading_mode is None else {_MODE: threading_mode})
     with until_stopped() as stop:
-        driver = MediaDriver(
-            directory=directory,
-            threading_mode=threading_mode,
-            dir_delete_on_start=delete_on_start or None,
-            dir_delete_on_shutdown=delete_on_shutdown or None,
-            properties=properties,
-        )
+        with stop.while_starting():
+            driver = MediaDriver(
+                directory=directory,
+                threading_mode=threading_mode,
+                dir_delete_on_start=delete_on_start or None,
+                dir_delete_on_shutdown=delete_on_shutdown or None,
+                properties=properties,
+            )
         with driver:
             if not quiet:
                 mode = driver.chosen_threading or driver.settings[_MODE]

@@ -85,6 +85,7 @@ class Stop:
 
     def __init__(self) -> None:
         self.is_set = False
+        self._is_starting = False
         self._wake_read, self._wake_write = os.pipe()
 
     def wait(self, timeout_s: float | None) -> bool:
@@ -93,13 +94,21 @@ class Stop:
             select.select([self._wake_read], [], [], timeout_s)
         return self.is_set
 
+    @contextlib.contextmanager
+    def while_starting(self) -> Iterator[None]:
+        """A stop ends the body with an exception: a start may wait for another process, and nothing runs yet."""
+        self._is_starting = True
+        try:
+            yield
+        finally:
+            self._is_starting = False
+
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self.is_set:
-            if number == signal.SIGINT:
-                raise KeyboardInterrupt
-            return
-        self.is_set = True
-        os.write(self._wake_write, b"\0")
+        if self._is_starting or (self.is_set and number == signal.SIGINT):
+            raise KeyboardInterrupt if number == signal.SIGINT else _Terminated
+        if not self.is_set:
+            self.is_set = True
+            os.write(self._wake_write, b"\0")
 
 
 @contextlib.contextmanager

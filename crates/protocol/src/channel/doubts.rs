@@ -107,13 +107,28 @@ fn doubt(uri: &ChannelUri, role: ChannelRole, key: &str, value: &str) -> Option<
             advice(key, known_keys())
         ));
     }
+    if let Some(joined) = joined_param(value) {
+        return Some(format!(
+            "has another parameter in its value: put | and not & before {}",
+            excerpt(joined)
+        ));
+    }
     if let Some(reason) = without_effect(uri, role, key, value) {
         return Some(format!("has no effect here: {reason}"));
     }
     if BOOLEANS.contains(&key) && !matches!(value, "true" | "false") {
-        return Some("is neither true nor false".to_owned());
+        let advice = advice(value, ["true", "false"].into_iter());
+        return Some(format!("is neither true nor false{advice}"));
     }
     number_doubt(uri, role, key, value).or_else(|| choice_doubt(key, value))
+}
+
+/// A parameter that is joined to a value as in the query of a web address.
+fn joined_param(value: &str) -> Option<&str> {
+    value.split('&').skip(1).find(|part| {
+        part.split_once('=')
+            .is_some_and(|(key, _)| known_keys().any(|known| known == key))
+    })
 }
 
 /// A number that probably lacks its unit, where it has an effect.

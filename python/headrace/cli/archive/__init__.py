@@ -158,17 +158,18 @@ def command(
     if with_driver:
         check_threads(driver_properties)
     with until_stopped() as stop:
-        if with_driver:
-            both = ArchivingMediaDriver(
-                DriverConfig(directory=directory),
-                driver_properties=driver_properties,
-                archive_properties=archive_properties,
-                **values,
-            )
-            running: ArchiveServer | ArchivingMediaDriver = both
-            server = both.archive
-        else:
-            running = server = ArchiveServer(properties=properties, aeron_directory=directory, **values)
+        with stop.while_starting():
+            if with_driver:
+                both = ArchivingMediaDriver(
+                    DriverConfig(directory=directory),
+                    driver_properties=driver_properties,
+                    archive_properties=archive_properties,
+                    **values,
+                )
+                running: ArchiveServer | ArchivingMediaDriver = both
+                server = both.archive
+            else:
+                running = server = ArchiveServer(properties=properties, aeron_directory=directory, **values)
         with running:
             if not quiet:
                 click.echo(

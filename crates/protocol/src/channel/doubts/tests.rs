@@ -25,8 +25,17 @@ fn a_misspelt_key_is_told_with_the_nearest_one() {
 
 #[test]
 fn values_that_are_no_boolean_are_told() {
-    assert!(doubts_of("aeron:ipc?eos=yes")[0].contains("eos=yes is neither true nor false"));
+    assert!(doubts_of("aeron:ipc?eos=yes")[0].ends_with("eos=yes is neither true nor false"));
+    assert!(doubts_of("aeron:ipc?eos=True")[0].ends_with("is neither true nor false, did you mean true?"));
     assert!(doubts_of("aeron:udp?endpoint=localhost:1|group=yes")[0].contains("counts as false"));
+}
+
+#[test]
+fn parameters_joined_as_in_a_web_address_are_told() {
+    let told = "channel parameter endpoint=localhost:1&mtu=1408 has another parameter in its value: put | and not & before \
+                mtu=1408";
+    assert_eq!(doubts_of("aeron:udp?endpoint=localhost:1&mtu=1408"), [told]);
+    assert_eq!(doubts_of("aeron:ipc?alias=a&b=c"), [""; 0], "no parameter");
 }
 
 #[test]
