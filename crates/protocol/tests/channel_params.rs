@@ -269,7 +269,7 @@ fn what_is_no_number_is_refused_with_the_rule() {
 fn what_is_not_built_is_refused_by_name() {
     let param = "ats=true";
     let check = |param: &str, error: ChannelError| {
-        assert_eq!(error.code, ErrorCode::NotSupported, "{param}: {error}");
+        assert_eq!(error.code, ErrorCode::GenericError, "{param}: {error}");
         let what = format!("channel parameter '{param}' is not supported by this version of Headrace: ");
         assert!(error.message.starts_with(&what), "{error}");
         assert!(

@@ -11,7 +11,7 @@ pub mod keys;
 pub mod params;
 pub mod udp;
 pub mod units;
-pub mod unsupported;
+mod unsupported;
 pub mod uri;
 
 pub use builder::ChannelUriBuilder;

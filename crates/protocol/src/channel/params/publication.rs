@@ -88,7 +88,7 @@ impl PublicationParams {
                 "spies are invalid as publications: {uri}"
             )));
         }
-        unsupported::check_publication(uri)?;
+        unsupported::check(uri)?;
         let (default_mtu, default_term) = match uri.media() {
             Media::Udp => (defaults.mtu_length, defaults.term_length),
             Media::Ipc => (defaults.ipc_mtu_length, defaults.ipc_term_length),

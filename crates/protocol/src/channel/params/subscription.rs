@@ -82,7 +82,7 @@ impl SubscriptionParams {
     }
 
     fn parsed(uri: &ChannelUri, defaults: &ChannelDefaults) -> Result<Self, ChannelError> {
-        unsupported::check_subscription(uri)?;
+        unsupported::check(uri)?;
         let window_limit = duration_ns(uri, keys::UNTETHERED_WINDOW_LIMIT_TIMEOUT)?
             .unwrap_or(defaults.untethered_window_limit_timeout_ns);
         // A spy has no receiver, and IPC has no network: what is said of them there belongs to others.
