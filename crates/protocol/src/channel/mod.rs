@@ -2,7 +2,7 @@
 //!
 //! A [`ChannelUri`] is the text taken apart. [`PublicationParams`] and [`SubscriptionParams`] are its typed
 //! parameters with the driver's defaults filled in, and [`UdpChannel`] its addresses. What this version does
-//! not do is refused by name (see [`unsupported`]); nothing is ignored that would change what a user gets.
+//! not do is refused by name; nothing is ignored that would change what a user gets.
 
 pub mod builder;
 pub mod destination;
