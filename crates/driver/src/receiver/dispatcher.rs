@@ -140,6 +140,13 @@ impl Dispatcher {
         !self.streams.is_empty()
     }
 
+    /// Stream ids with subscriptions, or only those of them without an image.
+    pub(super) fn wanted(&self, also_with_images: bool) -> impl Iterator<Item = i32> {
+        let each = self.streams.iter();
+        each.filter(move |(_, stream)| also_with_images || stream.admitted_count == 0)
+            .map(|(stream_id, _)| *stream_id)
+    }
+
     pub(super) fn add_subscription(&mut self, stream_id: i32, session_id: Option<i32>) {
         let stream = self.streams.entry(stream_id).or_default();
         match session_id {

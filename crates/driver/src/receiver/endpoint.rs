@@ -78,6 +78,9 @@ impl Cycle<'_> {
     }
 }
 
+/// Aeron's senders know of no other request without a session.
+const ANY_STREAM: i32 = 0;
+
 // Why an image takes no more packets.
 const NO_SUBSCRIPTION: &str = "no subscription is left";
 const REMOVED: &str = "removed by the conductor";
@@ -102,7 +105,7 @@ impl ReceiveEndpoint {
             dispatcher: Dispatcher::default(),
             images: Vec::new(),
             first_to_service: 0,
-            pending_setups: PendingSetups::new(),
+            pending_setups: PendingSetups::new(now_ns),
         }
     }
 
@@ -409,9 +412,14 @@ impl ReceiveEndpoint {
         let Some(address) = elicitor.take_due(cycle.now_ns, self.dispatcher.has_subscriptions()) else {
             return 0;
         };
+        // Where other paths bring a stream it may not have been heard of on this one.
+        let named = elicitor.take_turn(self.dispatcher.wanted(self.is_manual).collect());
         let to = Source { path, address };
-        ask_for_setup(0, 0, to, &mut cycle.outgoing(&self.paths, self.speaker));
-        1
+        let mut out = cycle.outgoing(&self.paths, self.speaker);
+        for stream_id in [ANY_STREAM].iter().chain(&named) {
+            ask_for_setup(0, *stream_id, to, &mut out);
+        }
+        1 + named.len()
     }
 }
 
@@ -513,11 +521,13 @@ impl Arrivals<'_> {
         source: Source,
         cycle: &mut Cycle<'_>,
     ) {
-        if self.pending_setups.is_full() {
-            cycle.conductor.report(
-                "WARN - too many sessions at once wait for their SETUP; some are not asked".to_owned(),
-            );
-        } else if self.ask_for_setup(header, datagram_length, source, cycle) {
+        if self.ask_for_setup(header, datagram_length, source, cycle) {
+            if let Some((stream_id, session_id)) = self.pending_setups.make_room() {
+                self.dispatcher.setup_expired(session_id, stream_id);
+                cycle.conductor.report(format!(
+                    "WARN - too many sessions at once wait for their SETUP; the oldest are asked again, streamId={stream_id}"
+                ));
+            }
             let (session_id, stream_id) = (header.session_id, header.stream_id);
             self.dispatcher.setup_asked(session_id, stream_id);
             self.pending_setups.add(stream_id, session_id, cycle.now_ns);
@@ -537,7 +547,9 @@ impl Arrivals<'_> {
         } else {
             StatusMessage::LENGTH
         };
-        let is_paid = self.pending_setups.pay(datagram_length, request_length);
+        let is_paid = self
+            .pending_setups
+            .pay(datagram_length, request_length, cycle.now_ns);
         if is_paid {
             let group_control = self.paths.get(source.path).and_then(Path::group_control);
             let to = Source {

@@ -7,7 +7,7 @@ use crate::allowance::Allowance;
 /// How long an answer is waited for before the next packet may ask again.
 pub(super) const PENDING_SETUP_TIMEOUT_NS: i64 = 1_000_000_000;
 
-/// Requests under way on one endpoint. More are not made: every datagram could carry another session id.
+/// Requests under way on one endpoint: every datagram could carry another session id.
 const PENDING_SETUPS_MAX: usize = 1024;
 
 #[derive(Clone, Copy, Debug)]
@@ -26,21 +26,26 @@ pub(super) struct PendingSetups {
 }
 
 impl PendingSetups {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(now_ns: i64) -> Self {
         Self {
             pending: VecDeque::new(),
-            allowance: Allowance::new(),
+            allowance: Allowance::new(now_ns),
         }
     }
 
     /// A datagram came for which a request is due. False where that has to wait for the next one.
-    pub(super) fn pay(&mut self, datagram_length: usize, request_length: usize) -> bool {
-        self.allowance.on_paid(datagram_length);
-        self.allowance.pay(request_length)
+    pub(super) fn pay(&mut self, datagram_length: usize, request_length: usize, now_ns: i64) -> bool {
+        self.allowance.on_paid(datagram_length, now_ns);
+        self.allowance.pay(request_length, 0)
     }
 
-    pub(super) fn is_full(&self) -> bool {
-        self.pending.len() >= PENDING_SETUPS_MAX
+    /// Where there is no room for one more, the oldest, which may be asked again: `(stream id, session id)`.
+    pub(super) fn make_room(&mut self) -> Option<(i32, i32)> {
+        if self.pending.len() < PENDING_SETUPS_MAX {
+            return None;
+        }
+        let oldest = self.pending.pop_front()?;
+        Some((oldest.stream_id, oldest.session_id))
     }
 
     pub(super) fn add(&mut self, stream_id: i32, session_id: i32, now_ns: i64) {
@@ -69,7 +74,7 @@ mod tests {
 
     #[test]
     fn requests_expire_in_order_once_their_time_is_over() {
-        let mut pending = PendingSetups::new();
+        let mut pending = PendingSetups::new(0);
         pending.add(1, 10, 0);
         pending.add(1, 11, 5);
         assert_eq!(pending.expire(PENDING_SETUP_TIMEOUT_NS), None);
@@ -79,12 +84,13 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end_to_asking() {
-        let mut pending = PendingSetups::new();
+    fn the_oldest_makes_room() {
+        let mut pending = PendingSetups::new(0);
         for session_id in 0..PENDING_SETUPS_MAX as i32 {
-            assert!(!pending.is_full());
+            assert_eq!(pending.make_room(), None);
             pending.add(1, session_id, 0);
         }
-        assert!(pending.is_full());
+        assert_eq!(pending.make_room(), Some((1, 0)));
+        assert_eq!(pending.make_room(), None);
     }
 }

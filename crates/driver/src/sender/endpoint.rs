@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use headrace_buffers::doorbell::Interests;
 use headrace_protocol::frame::{
-    DataHeader, ErrorFrame, FrameError, FrameKind, Nak, ResponseSetup, RttMeasurement, Setup, StatusMessage,
-    TERM_LENGTH_MAX, classify,
+    ErrorFrame, FrameError, FrameKind, Nak, ResponseSetup, RttMeasurement, StatusMessage, TERM_LENGTH_MAX,
+    classify,
 };
 use headrace_sys::Clock;
 use headrace_sys::net::ReceiveBatch;
@@ -90,7 +90,7 @@ impl SendEndpoint {
             publications: Vec::new(),
             by_stream: StreamMap::default(),
             first_to_send: 0,
-            newcomers: Newcomers::new(),
+            newcomers: Newcomers::new(now_ns),
             last_heard_ns: now_ns,
             last_re_resolution_ns: now_ns,
         };
@@ -430,8 +430,7 @@ impl Control<'_> {
         let asks = message.asks_for_setup();
         let Some(publication) = self.publication(message.session_id, message.stream_id) else {
             if heard == Heard::Newcomer && asks {
-                self.newcomers.on_asked(message.length());
-                self.announce_streams(source, cycle);
+                self.announce_streams(message, source, cycle);
             }
             return Ok(Liveness::Nothing);
         };
@@ -447,7 +446,6 @@ impl Control<'_> {
             return Ok(Liveness::Nothing);
         }
         if asks && heard == Heard::Newcomer {
-            self.newcomers.on_asked(message.length());
             self.introduce(message, source, cycle);
             return Ok(Liveness::Nothing);
         }
@@ -469,9 +467,7 @@ impl Control<'_> {
     /// A receiver that has the stream becomes one that is sent to.
     fn admit(&mut self, receiver_id: i64, source: SocketAddr, cycle: &Cycle<'_>) -> bool {
         let is_admitted = self.destinations.admit(receiver_id, source, cycle.now_ns);
-        if is_admitted {
-            self.newcomers.on_admitted();
-        } else {
+        if !is_admitted {
             cycle.counters.status_messages_rejected.increment_release();
             cycle.conductor.report(format!(
                 "WARN - more than {LEARNT_MAX} receivers of one channel: some are not sent to"
@@ -484,7 +480,7 @@ impl Control<'_> {
     /// receiver that gets no answer asks again.
     fn introduce(&mut self, message: &StatusMessage, source: SocketAddr, cycle: &mut Cycle<'_>) {
         let now_ns = cycle.now_ns;
-        if !self.newcomers.pay(Setup::LENGTH) {
+        if !self.newcomers.may_introduce(message.length(), now_ns) {
             return;
         }
         if let Some((publication, way)) = self.found(message.session_id, message.stream_id) {
@@ -492,15 +488,21 @@ impl Control<'_> {
         }
     }
 
-    /// Tells one that is not sent to which streams there are, as many as newcomers have paid for.
-    fn announce_streams(&mut self, source: SocketAddr, cycle: &mut Cycle<'_>) {
+    /// Tells one that is not sent to which streams there are, of all sessions of the one that it wants or of all, as
+    /// many as newcomers have paid for.
+    fn announce_streams(&mut self, message: &StatusMessage, source: SocketAddr, cycle: &mut Cycle<'_>) {
         let way = Way::of(self.spec, self.destinations);
-        for _ in 0..self.publications.len() {
-            if !self.newcomers.pay(DataHeader::LENGTH) {
-                return;
-            }
-            let turn = self.newcomers.turn(self.publications.len());
-            self.publications[turn].announce(source, &mut cycle.outgoing(way));
+        let wanted: Vec<&SenderPublication> = self
+            .publications
+            .iter()
+            .filter(|publication| [0, publication.shared().stream_id].contains(&message.stream_id))
+            .collect();
+        let now_ns = cycle.now_ns;
+        for index in self
+            .newcomers
+            .announced(wanted.len(), source, message.length(), now_ns)
+        {
+            wanted[index].announce(source, &mut cycle.outgoing(way));
         }
     }
 

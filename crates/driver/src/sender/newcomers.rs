@@ -1,56 +1,103 @@
 //! What is said to those that a channel does not send to.
 //!
-//! A newcomer that shows that it has a stream, which only one that got an answer can, fills the allowance up again. So
-//! it is there for each of them, enough to be told of 128 streams at once, and strangers have it once.
+//! One that asks for no stream in particular is told of all of them, as far as newcomers have paid: Aeron's receivers
+//! cannot say which they want. Where that does not reach, each address has its own order, which no other can change and
+//! which brings each stream soon: it asks once a second, and begins each time at another part of the list.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::SocketAddr;
+
+use headrace_protocol::frame::{DataHeader, Setup};
 
 use crate::allowance::Allowance;
 
-/// One channel's account, and which of its streams has its turn.
+/// Bytes of the allowance that are there for those that ask for a stream by name.
+const FOR_SETUPS: usize = Allowance::BYTES / 4;
+
+/// Between two asks, of 2^32 places on the list: the golden ratio leaves no part out for long.
+const STRIDE: u64 = 0x9e37_79b9;
+
+const SECOND_NS: i64 = 1_000_000_000;
+
+/// One channel's account.
 pub(super) struct Newcomers {
     allowance: Allowance,
-    next: usize,
 }
 
 impl Newcomers {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(now_ns: i64) -> Self {
         Self {
-            allowance: Allowance::new(),
-            next: 0,
+            allowance: Allowance::new(now_ns),
         }
     }
 
-    /// One asks, with a frame of this length.
-    pub(super) fn on_asked(&mut self, length: usize) {
-        self.allowance.on_paid(length);
+    /// One asks for a stream by name, with a frame of this length. True if it may be told what it looks like.
+    pub(super) fn may_introduce(&mut self, length: usize, now_ns: i64) -> bool {
+        self.allowance.on_paid(length, now_ns);
+        self.allowance.pay(Setup::LENGTH, 0)
     }
 
-    /// One has got an answer.
-    pub(super) fn on_admitted(&mut self) {
-        self.allowance.refill();
+    /// One asks which streams there are, of `count`, with a frame of this length: the numbers of those that it is told of.
+    pub(super) fn announced(
+        &mut self,
+        count: usize,
+        source: SocketAddr,
+        length: usize,
+        now_ns: i64,
+    ) -> impl Iterator<Item = usize> {
+        self.allowance.on_paid(length, now_ns);
+        let first = first_of(count, source, now_ns);
+        let spared = move |index| if index == 0 { 0 } else { FOR_SETUPS };
+        let allowance = &mut self.allowance;
+        (0..count)
+            .take_while(move |index| allowance.pay(DataHeader::LENGTH, spared(*index)))
+            .map(move |index| (first + index) % count)
     }
+}
 
-    /// True if a frame of this length may be said to one.
-    pub(super) fn pay(&mut self, length: usize) -> bool {
-        self.allowance.pay(length)
-    }
-
-    /// The stream, of `count`, whose turn it is, by its number.
-    pub(super) fn turn(&mut self, count: usize) -> usize {
-        let turn = self.next % count;
-        self.next = turn + 1;
-        turn
-    }
+fn first_of(count: usize, source: SocketAddr, now_ns: i64) -> usize {
+    let mut hasher = DefaultHasher::new();
+    source.hash(&mut hasher);
+    let asks = (now_ns / SECOND_NS) as u64;
+    let place = hasher.finish().wrapping_add(asks.wrapping_mul(STRIDE)) & u64::from(u32::MAX);
+    ((place * count as u64) >> 32) as usize
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn at(port: u16) -> SocketAddr {
+        SocketAddr::from(([10, 0, 0, 1], port))
+    }
+
     #[test]
-    fn all_streams_have_their_turn() {
-        let mut newcomers = Newcomers::new();
-        let turns: Vec<_> = (0..5).map(|_| newcomers.turn(3)).collect();
-        assert_eq!(turns, [0, 1, 2, 0, 1]);
-        assert_eq!(newcomers.turn(1), 0, "the others have gone since");
+    fn one_that_asks_is_told_of_all_and_a_named_stream_is_paid_for_besides() {
+        let mut newcomers = Newcomers::new(0);
+        let mut told: Vec<_> = newcomers.announced(90, at(1), 36, 0).collect();
+        told.sort_unstable();
+        assert_eq!(told, (0..90).collect::<Vec<_>>());
+        assert_eq!(
+            newcomers.announced(90, at(2), 36, 0).count(),
+            8,
+            "the rest is for SETUPs"
+        );
+        assert_eq!(
+            newcomers.announced(90, at(2), 36, 0).count(),
+            1,
+            "which it pays for itself"
+        );
+        assert!((0..100).all(|_| newcomers.may_introduce(36, 0)));
+        assert_eq!(newcomers.announced(0, at(2), 36, 0).count(), 0);
+    }
+
+    #[test]
+    fn where_each_ask_brings_one_stream_all_come_soon() {
+        for (count, port) in (1..200).flat_map(|count| [(count, 1), (count, 40_123)]) {
+            let told: Vec<_> = (0..3 * count as i64)
+                .map(|second| first_of(count, at(port), second * SECOND_NS))
+                .collect();
+            assert!((0..count).all(|stream| told.contains(&stream)), "{count} {port}");
+        }
     }
 }

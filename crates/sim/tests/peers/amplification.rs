@@ -77,7 +77,7 @@ fn heartbeats_of_unknown_sessions_bring_no_more_than_themselves() {
         let mut heartbeat = heartbeat_at(JOIN, WHOLE);
         heartbeat[12..16].copy_from_slice(&session_id.to_le_bytes());
         receiving.send(&heartbeat);
-        receiving.world.run_for(4 * MILLISECOND);
+        receiving.world.run_for(MILLISECOND / 2);
         (heartbeat.len(), sent_to(&receiving))
     };
     for session_id in 0..2_000 {
@@ -85,7 +85,10 @@ fn heartbeats_of_unknown_sessions_bring_no_more_than_themselves() {
         paid += length;
         sent += told;
     }
-    assert!(paid < sent && sent <= paid + 4096, "{sent} bytes for {paid}");
+    assert!(
+        paid < sent && sent <= paid + 2 * 4096,
+        "in a second: {sent} bytes for {paid}"
+    );
     // One that goes on is asked all the same.
     assert!((0..2).any(|_| heard(-1).1 > 0));
 }
