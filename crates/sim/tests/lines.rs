@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{Reader, SECOND, STREAM, World, errors_of, is_accepted};
+use common::{MILLISECOND, Reader, SECOND, STREAM, World, errors_of, is_accepted, system_counter};
+use headrace_buffers::counters::system_counter;
 
 const SAME: &str = "session-id=7|init-term-id=5|term-id=5|term-offset=0|term-length=64k|linger=0";
 
@@ -37,4 +38,47 @@ fn a_line_that_is_left_behind_says_so_in_the_error_log_of_its_driver() {
     let text = "a receiver is more than half a term ahead of a publication with streamId=1001";
     assert!(errors[0].contains(text), "{errors:?}");
     assert_eq!(errors_of(&nodes[1]), [""; 0]);
+}
+
+/// Each driver sends what its publisher has written since it last looked, so that the lines cut the stream elsewhere.
+#[test]
+fn two_lines_without_loss_ask_for_nothing() {
+    let world = World::new(4);
+    let nodes = ["reader", "a", "b"].map(|name| world.add_node(name).unwrap());
+    let clients = nodes.each_ref().map(|node| node.connect().unwrap());
+    let mut reader = Reader::subscribe(&clients[0], "aeron:udp?control-mode=manual", STREAM);
+    let lines = [1, 2].map(|line| {
+        let endpoint = format!("aeron:udp?endpoint=reader:4000{line}");
+        reader.subscription.add_destination(&endpoint).unwrap();
+        clients[line]
+            .add_exclusive_publication(&format!("{endpoint}|{SAME}"), STREAM)
+            .unwrap()
+    });
+    world.run_until(12 * SECOND, "connections", || {
+        lines.iter().all(|line| line.is_connected())
+    });
+    let mut random = fastrand::Rng::with_seed(4);
+    let mut written = [0u16; 2];
+    for _ in 0..2_000 {
+        for (line, next) in lines.iter().zip(&mut written) {
+            for _ in 0..random.u16(0..4) {
+                if is_accepted(line.offer(&next.to_le_bytes())) {
+                    *next += 1;
+                }
+            }
+        }
+        world.run_for(MILLISECOND);
+        reader.poll();
+        if written[0].abs_diff(written[1]) > 10 {
+            let behind = usize::from(written[0] > written[1]);
+            while written[behind] < written[1 - behind]
+                && is_accepted(lines[behind].offer(&written[behind].to_le_bytes()))
+            {
+                written[behind] += 1;
+            }
+        }
+    }
+    let expected: Vec<_> = (0..reader.messages.len() as u16).map(u16::to_le_bytes).collect();
+    assert_eq!(reader.messages, expected);
+    assert_eq!(system_counter(&nodes[0], system_counter::NAK_MESSAGES_SENT), 0);
 }

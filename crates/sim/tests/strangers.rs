@@ -9,7 +9,8 @@ use common::peer::Peer;
 use common::{MILLISECOND, Reader, SECOND, World, counter, is_accepted, system_counter};
 use headrace_buffers::counters::{system_counter, type_ids};
 use headrace_client::{Client, Publication};
-use headrace_protocol::frame::{FrameKind, StatusMessage, classify, status_message};
+use headrace_protocol::ErrorCode;
+use headrace_protocol::frame::{ErrorFrame, FrameKind, StatusMessage, classify, status_message};
 use headrace_sim::Node;
 
 const STREAM: i32 = 1001;
@@ -194,6 +195,70 @@ fn a_channel_of_many_streams_tells_each_newcomer_of_all_of_them() {
         world.run_for(10 * MILLISECOND);
         drop((reader, client, node));
     }
+}
+
+/// Those that wait for a stream that is not there, and strangers that ask and ask, use up what is said without being paid
+/// for: a receiver pays for the stream that it names.
+#[test]
+fn those_that_ask_in_vain_do_not_hold_up_one_that_comes() {
+    let world = World::new(3);
+    let center = Center::new(&world, DYNAMIC);
+    let _others = others(&center);
+    let _waiting: Vec<_> = (0..3)
+        .map(|number| reader_of(&world, &format!("idle{number}"), 9_999))
+        .collect();
+    let stranger = Peer::new(&world);
+    let [known, unknown] = center.requests();
+    for number in 0..4 {
+        let (_node, _client, reader) = reader_of(&world, &format!("reader{number}"), STREAM + 7 * number);
+        for _ in 0..120 {
+            center.hears(&stranger, &unknown);
+            center.hears(&stranger, &known);
+            world.run_for(10 * MILLISECOND);
+        }
+        assert!(reader.subscription.is_connected(), "{number}");
+    }
+}
+
+/// Its session and its receiver are no secrets.
+#[test]
+fn a_stranger_does_not_end_a_stream_in_the_name_of_its_receiver() {
+    let world = World::new(4);
+    let center = Center::new(&world, DYNAMIC);
+    let (_node, _client, mut reader) = dynamic_reader(&world);
+    let tap = world.network().tap();
+    connected(&world, &center, &reader);
+    let sent = tap.take();
+    let message = sent
+        .iter()
+        .filter_map(|datagram| StatusMessage::decode(&datagram.bytes).ok())
+        .find(|message| !message.asks_for_setup());
+    let receiver_id = message.unwrap().receiver_id;
+    let stranger = Peer::new(&world);
+    let error = ErrorFrame {
+        session_id: center.publication.session_id(),
+        stream_id: STREAM,
+        receiver_id,
+        group_tag: None,
+        error_code: ErrorCode::ImageRejected.value(),
+        text: "no".into(),
+    };
+    let mut frame = [0; ErrorFrame::LENGTH_MAX];
+    let length = error.encode(&mut frame);
+    for _ in 0..20 {
+        stranger.send(center.control(), &frame[..length]);
+        world.run_for(MILLISECOND);
+        assert!(center.publication.is_connected());
+    }
+    // Nor does it become a receiver by saying goodbye.
+    let goodbye = StatusMessage {
+        flags: status_message::FLAG_END_OF_STREAM,
+        ..center.status()
+    };
+    center.hears(&stranger, &goodbye);
+    world.run_for(MILLISECOND);
+    assert_eq!(center.destination_count(), 1);
+    center.publish(&world, &mut reader, 10);
 }
 
 /// Addresses can be forged: whatever comes from strangers must not have the driver send more than that, and one allowance.

@@ -2,7 +2,8 @@
 //!
 //! Only the receiver of an image writes its terms. A datagram becomes visible by the length of its first
 //! frame, which is stored last; a slot that already has one is a duplicate and is left alone, because readers
-//! may be in it.
+//! may be in it. What follows it in the datagram may be new all the same: another publisher of the stream, or a repair,
+//! cuts it elsewhere.
 
 use crate::Memory;
 
@@ -41,7 +42,7 @@ pub fn insert<M: Memory>(term: &M, offset: usize, packet: &[u8]) -> Insert {
     }
     // Relaxed suffices: this thread wrote whatever is there, or the driver's cleaning was ordered before it.
     if term.get_i32(offset + FRAME_LENGTH_OFFSET) != 0 {
-        return Insert::Duplicate;
+        return insert_what_follows(term, offset, packet);
     }
     term.prefetch_range_to_write(offset + PREFETCH_DISTANCE, packet.len());
     term.put_bytes(offset + HEADER_LENGTH, rest);
@@ -51,6 +52,34 @@ pub fn insert<M: Memory>(term: &M, offset: usize, packet: &[u8]) -> Insert {
     term.put_i32(offset + VERSION_OFFSET, i32_at(header, VERSION_OFFSET));
     term.put_i32_release(offset + FRAME_LENGTH_OFFSET, frame_length);
     Insert::Inserted
+}
+
+/// The frames of a datagram after those that are there already.
+#[cold]
+fn insert_what_follows<M: Memory>(term: &M, offset: usize, packet: &[u8]) -> Insert {
+    let mut at = 0;
+    while let Some(header) = packet.get(at..).and_then(<[u8]>::first_chunk) {
+        let length = i32_at(header, FRAME_LENGTH_OFFSET);
+        match term.get_i32(offset + at + FRAME_LENGTH_OFFSET) {
+            0 => return insert(term, offset + at, &packet[at..]),
+            there if there != length || length < HEADER_LENGTH as i32 => break,
+            _ => at += (length as usize).next_multiple_of(FRAME_ALIGNMENT),
+        }
+    }
+    Insert::Duplicate
+}
+
+/// What a datagram has from `skipped` bytes on, if a frame begins there.
+#[cold]
+pub fn frames_from(packet: &[u8], skipped: usize) -> Option<&[u8]> {
+    let mut at = 0;
+    while at < skipped {
+        let header = packet.get(at..)?.first_chunk()?;
+        let length = usize::try_from(i32_at(header, FRAME_LENGTH_OFFSET)).ok()?;
+        at += length.max(HEADER_LENGTH).next_multiple_of(FRAME_ALIGNMENT);
+    }
+    let rest = packet.get(at..)?;
+    (at == skipped && rest.len() >= HEADER_LENGTH).then_some(rest)
 }
 
 /// Inserts datagrams of `datagram_length` bytes, the last of which may be shorter, that lie back to back both
@@ -132,6 +161,37 @@ mod tests {
         assert_eq!(insert(&term, 96, &packet), Insert::Inserted);
         assert_eq!(bytes(&term, 96, 64), packet);
         assert_eq!(insert(&term, LENGTH - 64, &packet), Insert::Inserted);
+    }
+
+    #[test]
+    fn what_follows_a_frame_that_is_there_is_taken() {
+        let [one, two, three] = [b"one", b"two", b"333"].map(|payload| packet(payload));
+        let term = AtomicBuffer::allocate(LENGTH);
+        insert(&term, 0, &one);
+        let both = [one.clone(), two.clone()].concat();
+        assert_eq!(insert(&term, 0, &both), Insert::Inserted);
+        assert_eq!(bytes(&term, 0, 128), both);
+        assert_eq!(insert(&term, 0, &both), Insert::Duplicate);
+        let all = [one.clone(), two, three].concat();
+        assert_eq!(insert(&term, 0, &all), Insert::Inserted);
+        assert_eq!(bytes(&term, 0, 192), all);
+        // Nor does a datagram that is cut otherwise change what is there.
+        let other = [packet(&[7; 40]), one].concat();
+        assert_eq!(insert(&term, 0, &other), Insert::Duplicate);
+        assert_eq!(insert(&term, 0, &all[..40]), Insert::Duplicate);
+        assert_eq!(bytes(&term, 0, 224), [all, vec![0; 32]].concat());
+    }
+
+    #[test]
+    fn a_datagram_is_cut_between_frames_alone() {
+        let [one, two] = [b"one", b"two"].map(|payload| packet(payload));
+        let both = [one, two.clone()].concat();
+        assert_eq!(frames_from(&both, 0), Some(&both[..]));
+        assert_eq!(frames_from(&both, 64), Some(&two[..]));
+        for skipped in [32, 96, 128, 1 << 40] {
+            assert_eq!(frames_from(&both, skipped), None);
+        }
+        assert_eq!(frames_from(&[0xff; 96], 32), None);
     }
 
     #[test]

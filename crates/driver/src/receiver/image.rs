@@ -230,17 +230,13 @@ impl ReceiverImage {
         } else if packet.is_heartbeat {
             self.on_heartbeat(position, packet.flags, source, now_ns, counters);
         } else if position >= self.last_status_position {
-            self.touch(source, now_ns);
-            self.frontier.advance(&self.shared.log, position, end);
-            let term = self.shared.log.term(geometry.partition(position));
-            let inserted = rebuild::insert(term, packet.term_offset as usize, datagram);
-            self.has_new_gap |= position > self.shared.high_water_mark.get();
-            self.shared.high_water_mark.propose_max_release(end);
-            // What was there already may end earlier: repairs are cut into datagrams in another way.
-            if inserted == rebuild::Insert::Inserted {
-                self.track_order(position, end);
-            }
-            self.shared.log.doorbells().data.ring();
+            self.take(datagram, position, end, source, now_ns);
+        } else if end > self.last_status_position
+            && let Some(rest) =
+                rebuild::frames_from(datagram, (self.last_status_position - position) as usize)
+        {
+            // Another publisher of the stream, or a repair, cuts it elsewhere. What is read is not written again.
+            self.take(rest, self.last_status_position, end, source, now_ns);
         } else {
             counters.flow_control_under_runs.increment_release();
             if position >= self.last_status_position - i64::from(self.shared.window_length_max) {
@@ -248,6 +244,23 @@ impl ReceiverImage {
             }
         }
         Ok(())
+    }
+
+    /// Puts frames into the log that lie in the window.
+    #[inline]
+    fn take(&mut self, frames: &[u8], position: i64, end: i64, source: Source, now_ns: i64) {
+        self.touch(source, now_ns);
+        self.frontier.advance(&self.shared.log, position, end);
+        let geometry = self.shared.log.geometry();
+        let term = self.shared.log.term(geometry.partition(position));
+        let inserted = rebuild::insert(term, geometry.term_offset(position), frames);
+        self.has_new_gap |= position > self.shared.high_water_mark.get();
+        self.shared.high_water_mark.propose_max_release(end);
+        // What was there already may end earlier: repairs are cut into datagrams in another way.
+        if inserted == rebuild::Insert::Inserted {
+            self.track_order(position, end);
+        }
+        self.shared.log.doorbells().data.ring();
     }
 
     /// A sender whose last frame was padding stands at the end of the term, which may lie outside the window. Without its

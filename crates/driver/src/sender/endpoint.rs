@@ -425,7 +425,7 @@ impl Control<'_> {
         let (receiver_id, now_ns) = (message.receiver_id, cycle.now_ns);
         let heard = match self.group {
             Some(_) => Heard::Known,
-            None => self.destinations.on_status_message(receiver_id, source, now_ns),
+            None => self.destinations.speaker(receiver_id, source, now_ns),
         };
         let asks = message.asks_for_setup();
         let Some(publication) = self.publication(message.session_id, message.stream_id) else {
@@ -455,7 +455,9 @@ impl Control<'_> {
             }
             return Ok(Liveness::Receiver);
         }
-        if heard != Heard::Known && !self.admit(message.receiver_id, source, cycle) {
+        if heard == Heard::Known {
+            self.destinations.on_status_message(receiver_id, source, now_ns);
+        } else if message.is_end_of_stream() || !self.admit(receiver_id, source, cycle) {
             return Ok(Liveness::Nothing);
         }
         if let Some(publication) = self.publication(message.session_id, message.stream_id) {
@@ -553,14 +555,17 @@ impl Control<'_> {
         let Some(publication) = self.publication(frame.session_id, frame.stream_id) else {
             return;
         };
-        let is_first = publication.is_receiver(frame.receiver_id);
+        // A receiver repeats it when it has long been believed, and a stranger is not.
+        if !publication.is_receiver_at(frame.receiver_id, source) {
+            return;
+        }
         let request = || ConductorRequest::PublicationError {
             registration_id: publication.shared().registration_id,
             frame: frame.clone(),
             source,
             destination,
         };
-        if is_first && !cycle.conductor.request(request()) {
+        if !cycle.conductor.request(request()) {
             return; // the receiver repeats the frame
         }
         publication.on_error(&frame);

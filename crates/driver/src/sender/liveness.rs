@@ -101,6 +101,12 @@ impl ReceiverLiveness {
         addresses.any(|(known, _)| *known == address)
     }
 
+    /// Whether this one speaks from this address.
+    pub(super) fn is_address_of(&self, receiver_id: i64, address: SocketAddr) -> bool {
+        let receiver = self.receivers.get(&receiver_id);
+        receiver.is_some_and(|receiver| receiver.asks_from.iter().any(|(known, _)| *known == address))
+    }
+
     /// How many are alive.
     pub(super) fn count(&self) -> usize {
         self.receivers.len()

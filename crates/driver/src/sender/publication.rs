@@ -285,7 +285,10 @@ impl SenderPublication {
     }
 
     fn send_heartbeat(&mut self, now_ns: i64, out: &mut Outgoing<'_>) -> usize {
-        if !self.has_initial_connection || now_ns - self.last_data_or_heartbeat_ns <= HEARTBEAT_INTERVAL_NS {
+        // The last that asked for a stream of answers may be a stranger; a receiver that has it says so.
+        let is_unheard = self.is_answers() && !self.receivers.is_live();
+        let is_early = now_ns - self.last_data_or_heartbeat_ns <= HEARTBEAT_INTERVAL_NS;
+        if !self.has_initial_connection || is_unheard || is_early {
             return 0;
         }
         self.last_data_or_heartbeat_ns = now_ns;
@@ -528,8 +531,9 @@ impl SenderPublication {
     }
 
     /// True for a receiver that is alive and has not refused the stream.
-    pub(super) fn is_receiver(&self, receiver_id: i64) -> bool {
-        self.receivers.contains(receiver_id)
+    /// Whether a receiver that is alive speaks from an address.
+    pub(super) fn is_receiver_at(&self, receiver_id: i64, source: SocketAddr) -> bool {
+        self.receivers.is_address_of(receiver_id, source)
     }
 
     /// A receiver refuses the stream.

@@ -309,23 +309,25 @@ impl Destinations {
         added().or_else(by_id)
     }
 
-    /// A status message of any session came.
-    pub(super) fn on_status_message(&mut self, receiver_id: i64, source: SocketAddr, now_ns: i64) -> Heard {
-        if matches!(self.kind, Kind::Peer(_) | Kind::Askers) {
-            return Heard::Known;
+    /// Whose a status message is. It may be forged: nothing is believed of it yet.
+    pub(super) fn speaker(&mut self, receiver_id: i64, source: SocketAddr, now_ns: i64) -> Heard {
+        if matches!(self.kind, Kind::Peer(_) | Kind::Askers) || self.find(receiver_id, source).is_some() {
+            Heard::Known
+        } else if self.kind == Kind::Dynamic {
+            Heard::Newcomer
+        } else if self.vacant(source, now_ns).is_some() {
+            Heard::Possible
+        } else {
+            Heard::Stranger
         }
+    }
+
+    /// A status message of a stream came, at a position that fits, from one that is known.
+    pub(super) fn on_status_message(&mut self, receiver_id: i64, source: SocketAddr, now_ns: i64) {
         if let Some(index) = self.find(receiver_id, source) {
             let known = &mut self.list[index];
             known.last_heard_ns = now_ns;
             known.receiver_id = Some(receiver_id);
-            return Heard::Known;
-        }
-        if self.kind == Kind::Dynamic {
-            return Heard::Newcomer;
-        }
-        match self.vacant(source, now_ns) {
-            Some(_) => Heard::Possible,
-            None => Heard::Stranger,
         }
     }
 
@@ -342,6 +344,12 @@ impl Destinations {
                 vacant.last_heard_ns = now_ns;
                 vacant.receiver_id = Some(receiver_id);
             }
+            return true;
+        }
+        // One receiver speaks from one address: another id is that of a driver that was started again there.
+        if let Some(same) = self.list.iter_mut().find(|known| known.address == Some(source)) {
+            same.last_heard_ns = now_ns;
+            same.receiver_id = Some(receiver_id);
             return true;
         }
         if self.list.len() >= LEARNT_MAX {

@@ -27,6 +27,17 @@ fn reached(destinations: &Destinations) -> Vec<String> {
     reached
 }
 
+impl Destinations {
+    /// One of a stream, at a position that fits.
+    fn status_message(&mut self, receiver_id: i64, source: SocketAddr, now_ns: i64) -> Heard {
+        let heard = self.speaker(receiver_id, source, now_ns);
+        if heard == Heard::Known {
+            self.on_status_message(receiver_id, source, now_ns);
+        }
+        heard
+    }
+}
+
 fn counter() -> Counter {
     Counter::new(AtomicBuffer::allocate(128), 0).unwrap()
 }
@@ -34,10 +45,7 @@ fn counter() -> Counter {
 #[test]
 fn a_connected_socket_has_its_peer_and_learns_no_other() {
     let mut destinations = Destinations::new(&SendDestinations::Connected);
-    assert_eq!(
-        destinations.on_status_message(1, at("10.0.0.2:5"), 0),
-        Heard::Known
-    );
+    assert_eq!(destinations.status_message(1, at("10.0.0.2:5"), 0), Heard::Known);
     assert_eq!(reached(&destinations), ["peer"]);
     assert_eq!(destinations.send_to_each(8, |_| Some(3)), 3);
     assert_eq!(destinations.send_to_each(8, |_| None), 0);
@@ -46,10 +54,7 @@ fn a_connected_socket_has_its_peer_and_learns_no_other() {
 #[test]
 fn a_stream_of_answers_that_no_receiver_asked_for_goes_nowhere() {
     let mut destinations = Destinations::new(&SendDestinations::Askers);
-    assert_eq!(
-        destinations.on_status_message(1, at("10.0.0.2:5"), 0),
-        Heard::Known
-    );
+    assert_eq!(destinations.status_message(1, at("10.0.0.2:5"), 0), Heard::Known);
     assert_eq!(reached(&destinations), [""; 0]);
     assert_eq!(destinations.send_to_each(8, |_| Some(8)), 0);
     let answered = destinations.answer_to(at("10.0.0.2:5"), None);
@@ -67,21 +72,21 @@ fn receivers_are_learnt_once_they_have_the_stream_and_forgotten_in_silence() {
     );
     for _ in 0..2 {
         assert_eq!(
-            destinations.on_status_message(1, at("10.0.0.2:5"), 0),
+            destinations.status_message(1, at("10.0.0.2:5"), 0),
             Heard::Newcomer
         );
     }
     assert_eq!((reached(&destinations).len(), count.get()), (0, 0));
     assert!(destinations.admit(1, at("10.0.0.2:5"), 0));
     assert_eq!(
-        destinations.on_status_message(2, at("10.0.0.2:5"), S),
+        destinations.status_message(2, at("10.0.0.3:5"), S),
         Heard::Newcomer
     );
-    assert!(destinations.admit(2, at("10.0.0.2:5"), S));
+    assert!(destinations.admit(2, at("10.0.0.3:5"), S));
     assert_eq!(count.get(), 2);
     // Behind a translation of addresses only the port stays.
     assert_eq!(
-        destinations.on_status_message(1, at("10.0.0.9:5"), 4 * S),
+        destinations.status_message(1, at("10.0.0.9:5"), 4 * S),
         Heard::Known
     );
     destinations.begin_turn(6 * S + 1);
@@ -96,14 +101,12 @@ fn receivers_are_learnt_once_they_have_the_stream_and_forgotten_in_silence() {
 #[test]
 fn the_list_does_not_grow_without_end() {
     let mut destinations = Destinations::new(&SendDestinations::Dynamic(counter()));
-    for receiver_id in 0..LEARNT_MAX as i64 {
-        assert!(destinations.admit(receiver_id, at("10.0.0.2:5"), 0));
+    let from = |port| SocketAddr::from(([10, 0, 0, 2], port));
+    for port in 0..LEARNT_MAX as u16 {
+        assert!(destinations.admit(i64::from(port), from(port), 0));
     }
-    assert!(!destinations.admit(-1, at("10.0.0.2:5"), 0));
-    assert_eq!(
-        destinations.on_status_message(0, at("10.0.0.2:5"), 0),
-        Heard::Known
-    );
+    assert!(!destinations.admit(-1, from(u16::MAX), 0));
+    assert_eq!(destinations.status_message(0, from(0), 0), Heard::Known);
 }
 
 #[test]
@@ -111,14 +114,12 @@ fn an_added_destination_may_answer_from_another_of_its_addresses_until_it_is_hea
     let mut destinations = Destinations::new(&SendDestinations::Manual(counter()));
     destinations.add(added(1, "10.0.0.1:5"), 0);
     destinations.add(added(2, "10.0.0.2:5"), 0);
-    let mut hear =
-        |receiver_id, source, now_ns| destinations.on_status_message(receiver_id, at(source), now_ns);
+    let mut hear = |receiver_id, source, now_ns| destinations.status_message(receiver_id, at(source), now_ns);
     assert_eq!(hear(1, "10.0.0.1:5", 0), Heard::Known);
     assert_eq!(hear(2, "10.0.1.2:6", 0), Heard::Stranger, "another port");
     assert_eq!(hear(2, "10.0.1.2:5", 0), Heard::Possible);
     assert!(destinations.admit(2, at("10.0.1.2:5"), 0));
-    let mut hear =
-        |receiver_id, source, now_ns| destinations.on_status_message(receiver_id, at(source), now_ns);
+    let mut hear = |receiver_id, source, now_ns| destinations.status_message(receiver_id, at(source), now_ns);
     assert_eq!(hear(2, "10.0.1.2:5", S), Heard::Known);
     assert_eq!(hear(3, "10.0.1.3:5", S), Heard::Stranger, "each has been heard");
     assert_eq!(hear(4, "10.0.0.1:5", S), Heard::Known, "the first began again");
@@ -177,14 +178,11 @@ fn an_error_is_told_of_the_destination_that_was_added_for_its_receiver() {
     let mut destinations = Destinations::new(&SendDestinations::Manual(counter()));
     destinations.add(added(7, "10.0.0.1:5"), 0);
     assert_eq!(destinations.registration_id_of(9, at("10.0.0.1:5")), Some(7));
-    assert_eq!(
-        destinations.on_status_message(9, at("10.0.0.1:5"), 0),
-        Heard::Known
-    );
+    assert_eq!(destinations.status_message(9, at("10.0.0.1:5"), 0), Heard::Known);
     assert_eq!(destinations.registration_id_of(9, at("192.168.0.1:5")), Some(7));
     assert_eq!(destinations.registration_id_of(8, at("10.0.0.2:5")), None);
     assert_eq!(
-        destinations.on_status_message(8, at("10.0.0.4:5"), 0),
+        destinations.status_message(8, at("10.0.0.4:5"), 0),
         Heard::Stranger
     );
 }
@@ -204,7 +202,7 @@ fn a_silent_name_is_looked_up_again_once_in_a_while() {
     assert!(destinations.set_address("host:5", at("10.0.0.4:5")));
     assert!(!destinations.set_address("host:5", at("10.0.0.4:5")));
     assert_eq!(reached(&destinations).len(), 3);
-    destinations.on_status_message(1, at("10.0.0.4:5"), 9 * S);
+    destinations.status_message(1, at("10.0.0.4:5"), 9 * S);
     assert_eq!(
         destinations.take_silent_name(following, 9 * S + 1).as_deref(),
         Some("host:5"),
@@ -226,4 +224,38 @@ fn of_many_silent_names_each_has_its_turn() {
         }
     }
     assert_eq!(asked.len(), 100);
+}
+
+#[test]
+fn what_is_not_believed_changes_nothing() {
+    let mut destinations = Destinations::new(&SendDestinations::Manual(counter()));
+    destinations.change(DestinationChange::Add(added(1, "10.0.0.2:5")), 0);
+    // Its receiver answers from another address.
+    assert_eq!(destinations.speaker(7, at("10.0.0.3:5"), 0), Heard::Possible);
+    assert!(destinations.admit(7, at("10.0.0.3:5"), 0));
+    for second in 1..10 {
+        assert_eq!(
+            destinations.speaker(666, at("10.0.0.2:5"), second * S),
+            Heard::Known
+        );
+        assert_eq!(
+            destinations.speaker(7, at("10.0.0.3:5"), second * S),
+            Heard::Known
+        );
+    }
+    assert_eq!(
+        destinations.speaker(8, at("10.0.0.3:5"), 9 * S),
+        Heard::Possible,
+        "silent"
+    );
+}
+
+#[test]
+fn an_address_has_one_receiver() {
+    let mut destinations = Destinations::new(&SendDestinations::Dynamic(counter()));
+    for receiver_id in 0..100 {
+        assert!(destinations.admit(receiver_id, at("10.0.0.2:5"), receiver_id));
+    }
+    assert_eq!(reached(&destinations), ["10.0.0.2:5"]);
+    assert_eq!(destinations.speaker(99, at("10.0.0.2:5"), 100), Heard::Known);
 }
