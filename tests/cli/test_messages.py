@@ -207,6 +207,18 @@ def test_ctrl_c_is_clean(driver: Path, arguments: tuple[object, ...], status: in
     assert (process.returncode, err) == (status, b"")
 
 
+def test_a_publisher_that_is_told_to_end_says_how_far_it_came(driver: Path) -> None:
+    with running("subscribe", *IPC, "--dir", driver) as subscriber:
+        assert subscriber.stdout is not None
+        slowly = ["--message", "one", "--message", "two", "--rate", 0.001]
+        with running("publish", *slowly, *IPC, "--dir", driver) as process:
+            assert subscriber.stdout.readline() == b"one\n"
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 130
+    assert err.startswith(b"told to end; sent 1 message"), err
+
+
 def test_ping_meets_pong(driver: Path) -> None:
     with running("pong", "--dir", driver, *IPC, "--pong-channel", "aeron:ipc"):
         ping = ["ping", "--dir", driver, *IPC, "--pong-channel", "aeron:ipc", "-n", 200, "-w", 10]

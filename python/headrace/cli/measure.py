@@ -92,7 +92,10 @@ def round_trips_to_worker(
 def worker(module: str, *arguments: object) -> Iterator[subprocess.Popen[Any]]:
     """A module of this program run in another process, until the block ends. Its stdout is not shown."""
     command = [sys.executable, "-m", module, *(str(argument) for argument in arguments)]
-    process: subprocess.Popen[Any] = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    # In a session of its own: Ctrl-C is for this process, which ends the other one.
+    process: subprocess.Popen[Any] = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, start_new_session=True
+    )
     try:
         yield process
     finally:

@@ -100,13 +100,16 @@ def command(
                     _absence(publication, timeout_s, f"channel={channel} stream_id={stream_id}")
                 )
             line.restart_clock()
-            for message in _paced(itertools.chain(first, messages), rate):
-                try:
+            try:
+                for message in _paced(itertools.chain(first, messages), rate):
                     _send(publication, message, timeout_s)
-                except HeadraceError as refusal:
-                    raise OSError(f"{refusal}; {line.summary()} before that") from refusal
-                line.add(1, len(message))
-                line.refresh()
+                    line.add(1, len(message))
+                    line.refresh()
+            except HeadraceError as refusal:
+                raise OSError(f"{refusal}; {line.summary()} before that") from refusal
+            except KeyboardInterrupt:
+                click.echo(f"told to end; {line.summary()} before that", err=True)
+                raise
     if as_json:
         print_json({"messages": line.count, "bytes": line.byte_count, "seconds": line.elapsed_s})
     else:

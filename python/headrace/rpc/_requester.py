@@ -225,6 +225,11 @@ class Requester(EitherClosing):
             return
         with self._binding:
             if self._is_shared_by_threads or (self._loop is not None and not self._loop.is_closed()):
+                if loop is None:
+                    raise ReentrantError(
+                        f"{self!r} is used by an event loop, where a call must not block: use request_async there, and "
+                        "make another one for threads"
+                    )
                 owner = "threads" if self._loop is None else "another event loop"
                 raise ReentrantError(
                     f"{self!r} is used by {owner}: make one for each loop, and one for threads"
