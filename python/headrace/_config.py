@@ -63,7 +63,8 @@ class DriverValues:
         """Every setting given, by property name, as text."""
         result = dict(self.properties)
         for name, value, metadata in _given(self):
-            result[metadata["property"]] = _text(name, value, metadata["kind"])
+            unit = "ns" if name.endswith("_ns") else ""
+            result[metadata["property"]] = _text(name, value, metadata["kind"]) + unit
         return result
 
 

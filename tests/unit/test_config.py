@@ -118,7 +118,7 @@ def test_only_what_was_given_becomes_a_property():
         "aeron.threading.mode": "SHARED",
         "aeron.dir.delete.on.start": "true",
         "aeron.reliable.stream": "false",
-        "aeron.timer.interval": "5",
+        "aeron.timer.interval": "5ns",
         "aeron.conductor.idle.strategy": "yield",
         "aeron.mtu.length": "8k",
     }

@@ -65,6 +65,16 @@ fn shown(config: &DriverConfig, property: &str) -> String {
 impl DriverConfig {
     /// Checks what no setting can check alone.
     pub fn validate(&self) -> Result<(), ConfigError> {
+        self.validate_together().map_err(|mut error| {
+            // Nothing else is told of a driver that does not start.
+            if let Some(note) = self.noted.get(error.setting.as_str()) {
+                error.rule = format!("{}; {note}", error.rule);
+            }
+            error
+        })
+    }
+
+    fn validate_together(&self) -> Result<(), ConfigError> {
         self.validate_timeouts()?;
         self.validate_lengths()?;
         number!(self.publication_reserved_session_id_low)

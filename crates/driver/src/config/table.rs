@@ -40,7 +40,9 @@ impl Known {
     ) -> Result<(), ConfigError> {
         match self {
             Self::Effective(setting) => {
-                (setting.set)(config, value).map_err(|rule| ConfigError::new(property, value, rule))
+                (setting.set)(config, value).map_err(|rule| ConfigError::new(property, value, rule))?;
+                note_missing_unit(config, setting, value);
+                Ok(())
             }
             Self::Alias(alias) => alias.apply(config, value),
             Self::WithoutEffect(setting) => setting.apply(config, value),
@@ -101,10 +103,6 @@ pub(crate) fn apply_all(
     for (property, known) in Known::all() {
         if let Some(value) = value_of(&environment_name(property)) {
             known.apply(config, property, &value)?;
-            // Programs that set one by one have units in the names of their keywords.
-            if let Known::Effective(setting) = known {
-                note_missing_unit(config, setting, &value);
-            }
         }
     }
     Ok(())

@@ -69,7 +69,16 @@ fn a_time_that_probably_lacks_its_unit_is_told() {
     assert_eq!(doubts_of(&right), [""; 0]);
     let mut config = DriverConfig::default();
     config.set("aeron.timer.interval", "10").unwrap();
-    assert_eq!(config.doubts(), [""; 0], "a keyword has its unit in its name");
+    let told = "aeron.timer.interval=10 means 10 nanoseconds: give a unit, as in 10ms or 10s";
+    assert_eq!(config.doubts(), [told]);
+    config.set("aeron.timer.interval", "10ns").unwrap();
+    assert_eq!(config.doubts(), [""; 0], "meant so");
+    config.set("aeron.client.liveness.timeout", "5").unwrap();
+    let refused = config.validate().unwrap_err().to_string();
+    assert!(
+        refused.contains("=5 means 5 nanoseconds: give a unit"),
+        "{refused}"
+    );
 }
 
 #[cfg(unix)]
