@@ -236,7 +236,8 @@ Sizes take `k`, `m`, `g`; durations `ns`, `us`, `ms`, `s`; keywords take bytes, 
 their name. A wrong value, or one out of range, is refused with an error that names the setting, the value and the
 rule, also in the environment, where Aeron's C driver takes the nearest value that is allowed; an unknown keyword or
 property is refused as well. A variable of the environment that is nearly the name of a setting has no effect, and
-the error log names it. So it is with a line of a properties file of `headraced`: the error log has it under the name of its variable.
+the error log names it. So it is with a line of a properties file of `headraced`: the error log has it under the name of
+its variable.
 
 | property | environment | Python keyword | default | must be | meaning |
 |---|---|---|---|---|---|
