@@ -20,6 +20,9 @@ _events = TestEvents()
 # One worker runs all tests of such a folder: they share a Spark session, or Java's compiled programs. Spark gives a
 # process of Python ten seconds to start, which it would not have beside two more Sparks.
 _TOGETHER = ("tests/spark/", "tests/interop/")
+# All of interop takes longer than what each other worker has. These go to the one that is free first, when Spark is
+# done.
+_LAST = tuple(f"tests/interop/test_{name}.py" for name in ("java_programs", "names", "tools"))
 # What the tests of this process, or of its workers, left in their directories.
 _left: list[str] = []
 
@@ -41,7 +44,13 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # Workers take them in this order: what takes minutes is not begun when the others are at their end.
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: (not item.nodeid.startswith(_TOGETHER), item.path not in slow))
+    items.sort(
+        key=lambda item: (
+            item.nodeid.startswith(_LAST),
+            not item.nodeid.startswith(_TOGETHER),
+            item.path not in slow,
+        )
+    )
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -51,7 +60,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class Together(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             folders = (folder for folder in _TOGETHER if nodeid.startswith(folder))
-            return next(folders, super()._split_scope(nodeid))
+            file = super()._split_scope(nodeid)
+            return file if nodeid.startswith(_LAST) else next(folders, file)
 
     return Together(config, log)
 
