@@ -49,6 +49,14 @@ def samples(lines: Iterable[str]) -> np.ndarray:
     return np.array([int(line) for line in lines], dtype=np.int64)
 
 
+def in_turns(
+    ours: Callable[[], np.ndarray], peer: Callable[[], np.ndarray]
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Seven runs of each, one after the other: the host changes what both can do within seconds."""
+    pairs = [(ours(), peer()) for _ in range(7)]
+    return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+
+
 def thrice(measure: Callable[[], np.ndarray]) -> list[np.ndarray]:
     """Three runs."""
     return [measure() for _ in range(3)]

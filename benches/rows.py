@@ -20,7 +20,7 @@ from benches.archive_rows import (
 from benches.cluster_node_rows import cluster_rtt_one, cluster_throughput_one
 from benches.cluster_rows import cluster_replay, cluster_service_python
 from benches.durable_rows import archive_ack
-from benches.figures import rates, rtt_row, samples, thrice
+from benches.figures import in_turns, rates, rtt_row, samples, thrice
 from benches.follow_rows import archive_follow
 from benches.group_rows import ipc_many_subscribers, mdc_throughput, multicast_throughput
 from benches.loss_rows import loss_latency
@@ -276,11 +276,12 @@ def udp_rtt_native() -> Row:
         with background(native("pong", pong_dir, UDP, UDP_BACK), ready="READY"):
             return samples(output(native("ping", ping_dir, UDP, UDP_BACK, RTT_SAMPLES)))
 
+    our_runs, echo_runs = in_turns(ours, _echo)
     return rtt_row(
         "udp-rtt-native",
-        thrice(ours),
+        our_runs,
         "raw UDP echo",
-        thrice(_echo),
+        echo_runs,
         "p50 <= 1.25 x the echo (ratio >= 0.8)",
         f"{UDP} and back, 32 byte messages, one busy thread a side that invokes its own driver",
     )
@@ -294,11 +295,12 @@ def udp_rtt_python() -> Row:
         with background(python_peer("headrace_peer.py", "udp-pong", UDP, UDP_BACK), ready="READY"):
             return samples(output(ping))
 
+    our_runs, echo_runs = in_turns(ours, _echo)
     return rtt_row(
         "udp-rtt-python",
-        thrice(ours),
+        our_runs,
         "raw UDP echo, native",
-        thrice(_echo),
+        echo_runs,
         "p50 <= 2 x the echo (ratio >= 0.5)",
         f"{UDP} and back, {MESSAGE_LENGTH} byte messages, one busy Python thread a side that invokes its own driver",
     )
