@@ -296,26 +296,22 @@ fn whatever_strangers_say_drivers_keep_their_names_and_send_them_no_more_than_th
         let strangers: Vec<SocketAddr> = (1..=4)
             .map(|host| SocketAddr::new([10, 0, 9, host].into(), PORT))
             .collect();
-        let mut said = vec![0; strangers.len()];
+        let mut said = 0;
         let tap = world.network().tap();
         for _ in 0..400 {
             let index = random.usize(..strangers.len());
             let bytes = hostile(&mut random, &strangers);
             let to = gossip_of(&nodes[random.usize(..nodes.len())]);
             world.network().inject(strangers[index], to, &bytes);
-            said[index] += bytes.len();
+            said += bytes.len();
             world.run_for(random.i64(..SECOND / 20));
         }
         world.run_for(15 * SECOND);
+        // A frame may name another address than its own: that one is sent what this one pays for.
         let sent = tap.take();
-        for (stranger, said) in strangers.iter().zip(said) {
-            let heard: usize = sent
-                .iter()
-                .filter(|datagram| datagram.to == *stranger)
-                .map(|datagram| datagram.bytes.len())
-                .sum();
-            assert!(heard <= said, "{stranger} sent {said} bytes and was sent {heard}");
-        }
+        let to_strangers = sent.iter().filter(|datagram| strangers.contains(&datagram.to));
+        let heard: usize = to_strangers.map(|datagram| datagram.bytes.len()).sum();
+        assert!(heard <= said, "strangers sent {said} bytes and were sent {heard}");
         carries(&world, &nodes[1], &nodes[2]);
         carries(&world, &nodes[2], &nodes[0]);
     });
