@@ -25,10 +25,10 @@ const QUESTION_INTERVAL_NS: i64 = 1_000_000_000;
 /// What has to be paid for an answer. A longer one, with a group's tag or the text of a rejection, is sent on credit.
 const ANSWER_LENGTH: i64 = StatusMessage::LENGTH as i64;
 
-/// Answers to a group from which nothing was heard, and to a sender at the control address when it is heard again: the
+/// Status messages to a group from which nothing was heard, and to a sender at the control address when it is heard again: the
 /// addresses are the subscriber's word, not a stranger's. Such a sender says nothing to those that it has not heard, so the
 /// first answer must not be lost.
-const GREETINGS: i64 = 4;
+const GREETINGS: u8 = 4;
 
 /// Where a datagram comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +51,8 @@ struct Connection {
     asked_ns: Option<i64>,
     /// Bytes that may be sent to `control`.
     credit: i64,
+    /// Status messages that may be sent there besides.
+    greetings: u8,
 }
 
 impl Connection {
@@ -62,7 +64,8 @@ impl Connection {
             last_frame_ns: None,
             end_of_stream_position: None,
             asked_ns: None,
-            credit: group_control.map_or(0, |_| GREETINGS * ANSWER_LENGTH),
+            credit: 0,
+            greetings: group_control.map_or(0, |_| GREETINGS),
         }
     }
 
@@ -94,6 +97,15 @@ impl Connection {
         }
         can_pay
     }
+
+    fn pay_status(&mut self, length: usize) -> bool {
+        if self.pay(length, ANSWER_LENGTH) {
+            return true;
+        }
+        let is_greeting = self.greetings > 0;
+        self.greetings -= u8::from(is_greeting);
+        is_greeting
+    }
 }
 
 /// The connections of one image, by path.
@@ -110,6 +122,7 @@ impl Connections {
         let connection = Connection {
             last_frame_ns: Some(now_ns),
             credit: Setup::LENGTH as i64,
+            greetings: 0,
             ..Connection::silent(Some(control), now_ns)
         };
         Self {
@@ -142,7 +155,7 @@ impl Connections {
     /// The sender that a path was last heard from is the one that the subscriber named.
     pub(super) fn greet(&mut self, path: usize) {
         if let Some(Some(connection)) = self.list.get_mut(path) {
-            connection.credit = connection.credit.max(GREETINGS * ANSWER_LENGTH);
+            connection.greetings = GREETINGS;
         }
     }
 
@@ -215,22 +228,32 @@ impl Connections {
 
     /// False when an answer of this length has to wait, because nowhere has enough been heard.
     pub(super) fn can_answer(&self, length: usize, now_ns: i64) -> bool {
-        self.have_paid(ANSWER_LENGTH.min(length as i64), now_ns)
+        self.has(now_ns, |connection| {
+            connection.credit >= ANSWER_LENGTH.min(length as i64)
+        })
+    }
+
+    /// False when a status message has to wait.
+    pub(super) fn can_tell(&self, now_ns: i64) -> bool {
+        self.has(now_ns, |connection| {
+            connection.credit >= ANSWER_LENGTH || connection.greetings > 0
+        })
     }
 
     /// False when a probe of the round trip has to wait: where it goes it leaves enough for a status message.
     pub(super) fn can_probe(&self, now_ns: i64) -> bool {
-        self.have_paid(2 * ANSWER_LENGTH, now_ns)
+        self.has(now_ns, |connection| connection.credit >= 2 * ANSWER_LENGTH)
     }
 
-    fn have_paid(&self, credit: i64, now_ns: i64) -> bool {
+    /// True if one that is answered is so, or none is there.
+    fn has(&self, now_ns: i64, is_so: impl Fn(&Connection) -> bool) -> bool {
         let is_single = self.is_single;
         let mut answered =
             self.list.iter().flatten().filter(|connection| {
                 connection.control.is_some() && (is_single || connection.is_live(now_ns))
             });
         match answered.next() {
-            Some(first) => first.credit >= credit || answered.any(|other| other.credit >= credit),
+            Some(first) => is_so(first) || answered.any(is_so),
             None => true,
         }
     }
@@ -238,22 +261,30 @@ impl Connections {
     /// Each path that is answered on, with the address to answer to, and has paid for an answer of this length. It is
     /// taken to be sent.
     pub(super) fn answered(&mut self, length: usize, now_ns: i64) -> impl Iterator<Item = Source> {
-        self.paying(length, ANSWER_LENGTH.min(length as i64), now_ns)
+        let least = ANSWER_LENGTH.min(length as i64);
+        self.those(now_ns, move |connection| connection.pay(length, least))
+    }
+
+    /// As [`Self::answered`], for a status message.
+    pub(super) fn told(&mut self, length: usize, now_ns: i64) -> impl Iterator<Item = Source> {
+        self.those(now_ns, move |connection| connection.pay_status(length))
     }
 
     /// As [`Self::answered`], each path that has enough for a status message besides.
     pub(super) fn probed(&mut self, length: usize, now_ns: i64) -> impl Iterator<Item = Source> {
-        self.paying(length, 2 * ANSWER_LENGTH, now_ns)
+        self.those(now_ns, move |connection| {
+            connection.pay(length, 2 * ANSWER_LENGTH)
+        })
     }
 
-    fn paying(&mut self, length: usize, least: i64, now_ns: i64) -> impl Iterator<Item = Source> {
+    fn those(&mut self, now_ns: i64, pays: impl Fn(&mut Connection) -> bool) -> impl Iterator<Item = Source> {
         let is_single = self.is_single;
         let each = self.list.iter_mut().enumerate();
         each.filter_map(move |(path, connection)| {
             let connection = connection.as_mut()?;
             let is_answered = is_single || connection.is_live(now_ns);
             let address = connection.control.filter(|_| is_answered)?;
-            connection.pay(length, least).then_some(Source { path, address })
+            pays(connection).then_some(Source { path, address })
         })
     }
 
@@ -412,13 +443,21 @@ mod tests {
         assert!(!connections.on_frame(source(0, 5), 1));
         (0..100).for_each(|_| connections.greet(0));
         assert_eq!(connections.control(0), Some(at(5)));
-        let mut probes = 0;
-        while connections.can_probe(0) {
-            probes += connections.probed(40, 0).count();
-        }
-        assert_eq!(probes, 2, "of 40 bytes each, and 36 to spare");
-        assert_eq!(connections.answered(36, 0).count(), 1);
-        assert_eq!(connections.answered(36, 0).count(), 0);
+        connections.on_paid(0, 40);
+        assert!(connections.can_probe(0));
+        assert_eq!(connections.probed(40, 0).count(), 1);
+        assert_eq!(
+            connections.probed(40, 0).count(),
+            0,
+            "it leaves enough for a status message"
+        );
+        let told = (0..).take_while(|_| connections.can_tell(0) && connections.told(36, 0).count() == 1);
+        assert_eq!(told.count(), 1 + usize::from(GREETINGS));
+        assert_eq!(
+            connections.answered(28, 0).count(),
+            0,
+            "greetings are no requests for repairs"
+        );
     }
 
     #[test]

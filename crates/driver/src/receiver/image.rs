@@ -404,7 +404,7 @@ impl ReceiverImage {
         }
         let mut frame = [0; StatusMessage::LENGTH_WITH_GROUP_TAG];
         let length = self.status_message(out).encode(&mut frame);
-        if !self.connections.can_answer(length, now_ns) {
+        if !self.connections.can_tell(now_ns) {
             return 0;
         }
         self.owes_status = false;
@@ -481,7 +481,7 @@ impl ReceiverImage {
     }
 
     fn send_status_message(&mut self, frame: &[u8], now_ns: i64, out: &mut Outgoing<'_>) {
-        for connection in self.connections.answered(frame.len(), now_ns) {
+        for connection in self.connections.told(frame.len(), now_ns) {
             out.send_frame(frame, connection);
             out.counters.status_messages_sent.increment_release();
         }
