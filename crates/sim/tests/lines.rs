@@ -1,19 +1,25 @@
-//! Two publishers of one stream, lines A and B, one of which falls too far behind the other.
+//! Two publishers of one stream, lines A and B.
 
 mod common;
 
+use std::sync::Arc;
+
 use common::{MILLISECOND, Reader, SECOND, STREAM, World, errors_of, is_accepted, system_counter};
 use headrace_buffers::counters::system_counter;
+use headrace_client::{Client, ExclusivePublication};
+use headrace_sim::Node;
 
 const SAME: &str = "session-id=7|init-term-id=5|term-id=5|term-offset=0|term-length=64k|linger=0";
 
-#[test]
-fn a_line_that_is_left_behind_says_so_in_the_error_log_of_its_driver() {
-    let world = World::new(3);
-    let nodes = ["reader", "ahead", "behind"].map(|name| world.add_node(name).unwrap());
-    let clients = nodes.each_ref().map(|node| node.connect().unwrap());
-    let mut reader = Reader::subscribe(&clients[0], "aeron:udp?control-mode=manual", STREAM);
-    let [ahead, behind] = [1, 2].map(|line| {
+/// Of the reader and of each line.
+fn nodes(world: &World) -> [Node; 3] {
+    ["reader", "a", "b"].map(|name| world.add_node(name).unwrap())
+}
+
+/// A reader of both lines, and their publishers.
+fn connected(world: &World, clients: &[Arc<Client>; 3]) -> (Reader, [ExclusivePublication; 2]) {
+    let reader = Reader::subscribe(&clients[0], "aeron:udp?control-mode=manual", STREAM);
+    let lines = [1, 2].map(|line| {
         let endpoint = format!("aeron:udp?endpoint=reader:4000{line}");
         reader.subscription.add_destination(&endpoint).unwrap();
         clients[line]
@@ -21,8 +27,17 @@ fn a_line_that_is_left_behind_says_so_in_the_error_log_of_its_driver() {
             .unwrap()
     });
     world.run_until(12 * SECOND, "connections", || {
-        ahead.is_connected() && behind.is_connected()
+        lines.iter().all(|line| line.is_connected())
     });
+    (reader, lines)
+}
+
+#[test]
+fn a_line_that_is_left_behind_says_so_in_the_error_log_of_its_driver() {
+    let world = World::new(3);
+    let nodes = nodes(&world);
+    let clients = nodes.each_ref().map(|node| node.connect().unwrap());
+    let (mut reader, [ahead, behind]) = connected(&world, &clients);
     assert_eq!(errors_of(&nodes[2]), [""; 0]);
     world.run_until(SECOND, "more than half a term", || {
         reader.poll();
@@ -44,19 +59,9 @@ fn a_line_that_is_left_behind_says_so_in_the_error_log_of_its_driver() {
 #[test]
 fn two_lines_without_loss_ask_for_nothing() {
     let world = World::new(4);
-    let nodes = ["reader", "a", "b"].map(|name| world.add_node(name).unwrap());
+    let nodes = nodes(&world);
     let clients = nodes.each_ref().map(|node| node.connect().unwrap());
-    let mut reader = Reader::subscribe(&clients[0], "aeron:udp?control-mode=manual", STREAM);
-    let lines = [1, 2].map(|line| {
-        let endpoint = format!("aeron:udp?endpoint=reader:4000{line}");
-        reader.subscription.add_destination(&endpoint).unwrap();
-        clients[line]
-            .add_exclusive_publication(&format!("{endpoint}|{SAME}"), STREAM)
-            .unwrap()
-    });
-    world.run_until(12 * SECOND, "connections", || {
-        lines.iter().all(|line| line.is_connected())
-    });
+    let (mut reader, lines) = connected(&world, &clients);
     let mut random = fastrand::Rng::with_seed(4);
     let mut written = [0u16; 2];
     for _ in 0..2_000 {
