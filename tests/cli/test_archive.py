@@ -356,7 +356,7 @@ def test_ctrl_c_ends_the_wait_for_an_archive(arguments: list[str]) -> None:
 def test_an_archive_that_is_told_to_end_while_it_waits_for_a_driver_does_so(
     number: signal.Signals, status: int, tmp_path: Path
 ) -> None:
-    """It would wait for ten seconds, and then say that there is no driver, with another status."""
+    """Without that it waits for ten seconds, and ends with status 3."""
     command = [
         sys.executable,
         "-m",

@@ -1,6 +1,6 @@
 """The other process of a measurement: `python -m headrace.cli.worker DIR CHANNEL STREAM LENGTH BATCHED`.
 
-Sends as fast as it can until it is ended.
+Sends as fast as it can until it is ended, or nothing reads any more.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def push(directory: str, channel: str, stream_id: int, length: int, is_batched: 
         rows = np.full((_BATCH, length), ord("x"), dtype=np.uint8)
         message = b"x" * length
         offer, idle = publication.offer, headrace.BackoffIdleStrategy()
-        while not stop.is_set:
+        # Also when the reader is gone without a word: this process is not of its terminal's group.
+        while not stop.is_set and publication.is_connected:
             if is_batched:
                 accepted = publication.offer_batch(rows).accepted
             else:

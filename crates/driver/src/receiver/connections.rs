@@ -49,6 +49,8 @@ struct Connection {
     last_frame_ns: Option<i64>,
     end_of_stream_position: Option<i64>,
     asked_ns: Option<i64>,
+    /// It brings something after a silence, and its sender has not been looked at.
+    is_new: bool,
     /// Bytes that may be sent to `control`.
     credit: i64,
     /// Status messages that may be sent there besides.
@@ -64,6 +66,7 @@ impl Connection {
             last_frame_ns: None,
             end_of_stream_position: None,
             asked_ns: None,
+            is_new: false,
             credit: 0,
             greetings: group_control.map_or(0, |_| GREETINGS),
         }
@@ -159,9 +162,16 @@ impl Connections {
         }
     }
 
-    /// Where what came on a path is answered.
-    pub(super) fn control(&self, path: usize) -> Option<SocketAddr> {
-        self.list.get(path)?.as_ref()?.control
+    /// A path that brings something after a silence, once, and where it is answered.
+    pub(super) fn take_new(&mut self) -> Option<(usize, SocketAddr)> {
+        self.list.iter_mut().enumerate().find_map(|(path, connection)| {
+            let connection = connection.as_mut()?;
+            let is_new = std::mem::take(&mut connection.is_new);
+            connection
+                .control
+                .filter(|_| is_new)
+                .map(|control| (path, control))
+        })
     }
 
     /// A path is gone.
@@ -190,6 +200,7 @@ impl Connections {
         };
         let is_new = !self.is_single && !connection.is_heard(now_ns);
         connection.on_frame(source.address, now_ns);
+        connection.is_new |= is_new;
         is_new
     }
 
@@ -442,7 +453,10 @@ mod tests {
         assert!(connections.on_frame(source(0, 5), 0), "heard for the first time");
         assert!(!connections.on_frame(source(0, 5), 1));
         (0..100).for_each(|_| connections.greet(0));
-        assert_eq!(connections.control(0), Some(at(5)));
+        connections.on_frame(source(1, 7), 1);
+        let new: Vec<_> = std::iter::from_fn(|| connections.take_new()).collect();
+        assert_eq!(new, [(0, at(5)), (1, at(7))], "two paths in one turn");
+        connections.remove(1);
         connections.on_paid(0, 40);
         assert!(connections.can_probe(0));
         assert_eq!(connections.probed(40, 0).count(), 1);

@@ -377,10 +377,10 @@ impl ReceiveEndpoint {
             return 1;
         }
         image.check_end_of_stream(now_ns, cycle.counters);
-        if let Some((path, address)) = image.take_heard_anew()
-            && self.paths.is_control(path, address)
-        {
-            image.greet(path);
+        while let Some((path, address)) = image.take_new_path() {
+            if self.paths.is_control(path, address) {
+                image.greet(path);
+            }
         }
         let mut out = cycle.outgoing(&self.paths, self.speaker);
         let work_count = image.send_announcement(now_ns, timeouts, &mut out)

@@ -73,7 +73,8 @@ pub(super) struct ReceiverImage {
     is_revoked: bool,
     /// Something came after bytes that are missing, and the conductor has not been woken since.
     has_new_gap: bool,
-    heard_anew: Option<usize>,
+    /// Paths bring something after a silence.
+    has_new_paths: bool,
     answers: Answers,
     announcement: Option<Announcement>,
 }
@@ -108,7 +109,7 @@ impl ReceiverImage {
             said_goodbye: false,
             is_revoked: false,
             has_new_gap: false,
-            heard_anew: None,
+            has_new_paths: false,
             answers: Answers::StatusMessages,
             announcement: None,
             shared,
@@ -299,14 +300,15 @@ impl ReceiverImage {
     fn hear(&mut self, source: Source, now_ns: i64) {
         if self.connections.on_frame(source, now_ns) {
             self.owes_status = true;
-            self.heard_anew = Some(source.path);
+            self.has_new_paths = true;
         }
     }
 
-    /// The path that brings something after a silence, once, and where it is answered.
-    pub(super) fn take_heard_anew(&mut self) -> Option<(usize, SocketAddr)> {
-        let path = self.heard_anew.take()?;
-        Some((path, self.connections.control(path)?))
+    /// A path that brings something after a silence, once, and where it is answered.
+    pub(super) fn take_new_path(&mut self) -> Option<(usize, SocketAddr)> {
+        let new = self.has_new_paths.then(|| self.connections.take_new()).flatten();
+        self.has_new_paths = new.is_some();
+        new
     }
 
     /// The sender there is the one that the subscriber named.
