@@ -177,6 +177,38 @@ def test_streams_names_the_program_that_does_not_read_and_how_long_it_has_not(ru
         assert f"held back by {by} (the [/sleeper] :100:) for" in " ".join(out.split())
 
 
+def test_streams_say_that_a_receiver_drops_what_comes(run: Run) -> None:
+    control = f"control=127.0.0.1:{free_port()}"
+    publisher = f"aeron:udp?{control}|control-mode=dynamic|term-length=64k"
+    channels = [f"aeron:udp?endpoint=127.0.0.1:{free_port()}|{control}" for _ in range(2)]
+    with (
+        headrace.MediaDriver.embedded(threading_mode="SHARED", timer_interval_ns=300_000_000) as driver,
+        driver.connect() as client,
+        client.add_subscription(channels[0], 5) as fast,
+        client.add_subscription(channels[1], 5) as slow,
+        client.add_publication(publisher, 5) as publication,
+    ):
+        fast.wait_until_connected(TIMEOUT_S)
+        slow.wait_until_connected(TIMEOUT_S)
+
+        def drops() -> dict[str, Any]:
+            while publication.offer(bytes(1_000)):
+                pass
+            fast.poll(lambda payload, header: None, 100)
+            _, out, _ = run("streams", "--dir", driver.directory, "--once", "--json")
+            of_slow = [each for each in json.loads(out)["streams"] if each["channel"] == channels[1]]
+            return (of_slow[0]["receiver_drops"] or {}) if of_slow else {}
+
+        await_true(drops)
+        seen = drops()
+        assert seen["source"].startswith("127.0.0.1:")
+        assert seen["place"] == "more than half a term ahead of the slowest reader"
+        assert seen["for_ms"] >= 0
+        _, out, _ = run("streams", "--dir", driver.directory, "--once")
+        expected = f", drops what comes from {seen['source']}, {seen['place']}, for"
+        assert " ".join(out.split()).count(expected) == 1
+
+
 def test_streams_say_what_the_receivers_lost(run: Run) -> None:
     with (
         headrace.MediaDriver.embedded(threading_mode="SHARED") as sends,

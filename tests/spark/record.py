@@ -49,7 +49,7 @@ def main(archive_directory: str, directory: str, name: str) -> None:
         publications.append(archive.add_recorded_publication(CHANNEL, STREAM_ID))
         print("recording", publications[0].position, flush=True)
         count = 0
-        while not select.select([sys.stdin], [], [], 0.005)[0]:
+        while not select.select([sys.stdin], [], [], 0.02)[0]:
             for recording_id, publication in enumerate(publications):
                 publication.offer_blocking(
                     b"%s %d %d " % (name.encode(), recording_id, count) * (1 + count % 150)

@@ -56,6 +56,16 @@ pub(crate) enum SenderCommand {
     },
 }
 
+/// One session of a stream at a receive channel.
+pub(crate) struct SessionName {
+    /// Which channel.
+    pub endpoint: EndpointId,
+    /// Which stream.
+    pub stream_id: i32,
+    /// Which session.
+    pub session_id: i32,
+}
+
 /// From the conductor to the receiver.
 pub(crate) enum ReceiverCommand {
     /// A channel's socket is open: poll it.
@@ -126,16 +136,10 @@ pub(crate) enum ReceiverCommand {
         /// Which image.
         correlation_id: i64,
     },
-    /// The image that `CreateImage` asked for could not be made, or its session may be joined again: drop the
-    /// session's set-up or cool-down entry. Goes after the `RemoveImage` of the image it cools down from.
-    ClearSession {
-        /// Which channel.
-        endpoint: EndpointId,
-        /// Which stream.
-        stream_id: i32,
-        /// Which session.
-        session_id: i32,
-    },
+    /// The image that `CreateImage` asked for could not be made: the session may be asked for again.
+    ForgetArrival(SessionName),
+    /// A session whose image is over may be joined again. Goes after the `RemoveImage` of the image it cools down from.
+    EndCoolDown(SessionName),
     /// A subscriber refuses the image: answer its publisher with error frames from now on.
     RejectImage {
         /// Which channel.
@@ -188,6 +192,8 @@ pub(crate) enum ConductorReply {
         /// Which of its paths.
         path: usize,
     },
+    /// The channel sends to the far side's new address.
+    Reconnected(EndpointId),
     /// The far side's new address could not be used; the channel is in error.
     ReconnectFailed {
         /// Which send channel.

@@ -1,6 +1,8 @@
 //! The tables of all states, for the documentation and for tests.
 
-use crate::conductor::{ChannelState, ClientState, LinkState, PublicationState, SubscriptionState};
+use crate::conductor::{
+    ChannelState, ClientState, IntakeState, LinkState, PublicationState, SubscriptionState,
+};
 use crate::driver::supervisor::DriverState;
 use crate::shared::{ConnectionState, ImageState};
 use crate::states::State;
@@ -36,6 +38,7 @@ pub fn tables() -> Vec<StateTable> {
         table::<ConnectionState>(),
         table::<SubscriptionState>(),
         table::<ImageState>(),
+        table::<IntakeState>(),
         table::<LinkState>(),
         table::<ChannelState>(),
     ]

@@ -62,7 +62,11 @@ fn grammar_failures_name_the_channel() {
         "aeron:tcp?endpoint=a:1",
         "aeron:udp|endpoint=a:1",
     ] {
-        assert!(refusal(text).contains("unknown media"), "{text}");
+        let message = refusal(text);
+        assert!(
+            message.contains("unknown media") && message.contains("in lower case"),
+            "{message}"
+        );
     }
     assert!(refusal("aeron:udp?=x").contains("empty key not allowed"));
     for text in [
@@ -70,7 +74,11 @@ fn grammar_failures_name_the_channel() {
         "aeron:udp?endpoint",
         "aeron:udp?a=1||b=2",
     ] {
-        assert!(refusal(text).contains("invalid end of key at"), "{text}");
+        let message = refusal(text);
+        assert!(
+            message.contains("invalid end of key at") && message.contains("key=value"),
+            "{message}"
+        );
     }
     assert!(refusal("aeron-spy:aeron:ipc").contains("only support UDP media"));
 }

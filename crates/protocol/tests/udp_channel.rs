@@ -173,6 +173,15 @@ fn interfaces_that_are_not_there() {
 }
 
 #[test]
+fn only_the_first_parameter_follows_a_question_mark() {
+    let (text, words) = (
+        "aeron:udp?endpoint=localhost:40123?mtu=1408",
+        "each other one a '|'",
+    );
+    refused(ChannelRole::Publication, text, ErrorCode::InvalidChannel, words);
+}
+
+#[test]
 fn names_that_do_not_resolve() {
     for role in [ChannelRole::Publication, ChannelRole::Subscription] {
         refused(
@@ -182,18 +191,12 @@ fn names_that_do_not_resolve() {
             "an interface is given by its address, or by its name in braces: interface={eth9}",
         );
         let text = "aeron:udp?endpoint=nowhere.invalid:40123";
-        refused(
-            role,
-            text,
-            ErrorCode::UnknownHost,
+        for words in [
             "(-9) unknown host: Unable to resolve host=(nowhere.invalid)",
-        );
-        refused(
-            role,
-            text,
-            ErrorCode::UnknownHost,
             "unresolved - endpoint=nowhere.invalid:40123",
-        );
+        ] {
+            refused(role, text, ErrorCode::UnknownHost, words);
+        }
     }
 }
 
@@ -201,32 +204,26 @@ fn names_that_do_not_resolve() {
 fn combinations_that_mean_nothing() {
     use ChannelRole::{Publication, ReceiveDestination, Subscription};
     use ErrorCode::{GenericError, InvalidChannel};
-    for role in [Publication, Subscription] {
-        refused(
-            role,
-            "aeron:udp?mtu=1408",
-            InvalidChannel,
-            "must specify endpoint",
-        );
-        refused(role, "aeron:ipc", InvalidChannel, "only supports UDP media");
-        refused(
-            role,
+    for (text, words) in [
+        ("aeron:udp?mtu=1408", "must specify endpoint"),
+        ("aeron:ipc", "only supports UDP media"),
+        (
             "aeron:udp?endpoint=localhost",
-            InvalidChannel,
             "address:port is required for ipv4",
-        );
-        refused(
-            role,
-            "aeron:udp?endpoint=[::1]",
-            InvalidChannel,
-            "[address]:port is required for ipv6",
-        );
-        refused(
-            role,
+        ),
+        ("aeron:udp?endpoint=localhost", "such as localhost:40123"),
+        ("aeron:udp?endpoint=[::1]", "[address]:port is required for ipv6"),
+        (
+            "aeron:udp?endpoint=localhost:40123?mtu=1408",
+            "each other one a '|'",
+        ),
+        (
             "aeron:udp?endpoint=224.0.1.1:40123|control-mode=response",
-            InvalidChannel,
             "a stream of answers has one receiver",
-        );
+        ),
+    ] {
+        refused(Publication, text, InvalidChannel, words);
+        refused(Subscription, text, InvalidChannel, words);
     }
     for text in ["aeron:udp?tags=5", "aeron:udp?control-mode=manual"] {
         refused(

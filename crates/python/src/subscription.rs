@@ -85,8 +85,12 @@ impl Subscription {
         }
     }
 
-    /// A poll on a subscription that was closed because its client ended says why that was.
+    /// A poll on a subscription that was closed because its client ended says why that was. What a handler raised is the
+    /// program's own.
     fn explain(&self, error: HandlerError) -> HandlerError {
+        if !matches!(error, HandlerError::Poll(_)) {
+            return error;
+        }
         let reason = match (self.inner.get(), self.client.get()) {
             (Ok(subscription), Ok(client)) if subscription.is_closed() => client.ended_by(),
             _ => None,

@@ -2,22 +2,23 @@
 
 mod common;
 
-use common::{CHANNEL, Reader, SECOND, STREAM, Stream, World, counters, is_accepted};
+use common::{CHANNEL, Reader, SECOND, STREAM, Stream, World, counters, errors_of, is_accepted, trouble};
 use headrace_client::Publication;
 use headrace_sim::Node;
 
 const IPC: &str = "aeron:ipc?term-length=64k";
 const PUBLISHER: &str = "pub-held";
 const IMAGE: &str = "rcv-held";
+const DROPS: &str = "rcv-drops";
 
 /// Who holds the only stream of that kind back, and since when; none when none does.
 fn holder(node: &Node, kind: &str) -> Option<(String, i64)> {
-    let mut held = counters(node);
-    held.retain(|(label, value)| label.starts_with(kind) && *value != 0);
-    assert!(held.len() <= 1, "{held:?}");
-    let (label, since_ms) = held.pop()?;
-    let (_, who) = label.rsplit_once(" by ").unwrap();
-    Some((who.to_owned(), since_ms))
+    trouble(node, kind, " by ")
+}
+
+/// What the only image that drops something drops, and since when.
+fn dropped(node: &Node) -> Option<(String, i64)> {
+    trouble(node, DROPS, " from ")
 }
 
 fn name_of(node: &Node, kind: &str) -> Option<String> {
@@ -155,4 +156,65 @@ fn the_only_reader_of_a_simulated_connection_is_named() {
     let id = spy.subscription.registration_id();
     let expected = format!("subscription {id} of client {}", client.client_id());
     assert_eq!(name_of(&node, PUBLISHER), Some(expected));
+}
+
+/// With the default flow control the publisher goes by its fastest receiver, and what the slow one cannot take is lost to it.
+#[test]
+fn a_receiver_that_drops_what_comes_says_so_while_it_does() {
+    const GROUP: &str = "aeron:udp?endpoint=224.0.1.1:40123|term-length=64k";
+    let world = World::new(5);
+    let nodes = ["publisher", "fast", "slow"].map(|name| world.add_node(name).unwrap());
+    let clients = nodes.each_ref().map(|node| node.connect().unwrap());
+    let publication = clients[0].add_publication(GROUP, STREAM).unwrap();
+    let mut fast = Reader::subscribe(&clients[1], GROUP, STREAM);
+    let mut slow = Reader::subscribe(&clients[2], GROUP, STREAM);
+    world.run_until(SECOND, "connections", || {
+        publication.is_connected()
+            && [&fast, &slow]
+                .iter()
+                .all(|reader| reader.subscription.is_connected())
+    });
+    publish(&world, &publication, &mut [&mut fast, &mut slow], 3 * SECOND);
+    assert_eq!(dropped(&nodes[2]), None);
+    publish(&world, &publication, &mut [&mut fast], 3 * SECOND);
+    let (text, since_ms) = dropped(&nodes[2]).unwrap();
+    let source = format!("{}:", nodes[0].address());
+    assert!(text.starts_with(&source), "{text}");
+    assert!(
+        text.ends_with(", more than half a term ahead of the slowest reader"),
+        "{text}"
+    );
+    publish(&world, &publication, &mut [&mut fast, &mut slow], 3 * SECOND);
+    assert_eq!(
+        dropped(&nodes[2]),
+        Some((text, since_ms)),
+        "it has read all that it has, and is none the nearer"
+    );
+    assert_eq!(dropped(&nodes[1]), None);
+    publish(&world, &publication, &mut [&mut fast, &mut slow], 12 * SECOND);
+    assert_eq!(dropped(&nodes[2]), None, "it has joined again");
+}
+
+/// Its driver cannot make the image, and asks again and again.
+#[test]
+fn a_group_waits_once_for_a_receiver_that_cannot_join() {
+    const GROUP: &str = "aeron:udp?endpoint=224.0.1.1:40123|term-length=64k|fc=min";
+    let world = World::new(6);
+    let nodes = ["publisher", "reader", "unable"].map(|name| world.add_node(name).unwrap());
+    let clients = nodes.each_ref().map(|node| node.connect().unwrap());
+    let publication = clients[0].add_publication(GROUP, STREAM).unwrap();
+    let mut reader = Reader::subscribe(&clients[1], GROUP, STREAM);
+    world.run_until(SECOND, "a connection", || publication.is_connected());
+    let unable = Reader::subscribe(&clients[2], &format!("{GROUP}|rcv-wnd=1k"), STREAM);
+    publish(&world, &publication, &mut [&mut reader], 7 * SECOND);
+    assert!(!unable.subscription.is_connected());
+    let errors = errors_of(&nodes[2]);
+    assert!(errors[0].contains("give the subscription rcv-wnd"), "{errors:?}");
+    let before = reader.messages.len();
+    publish(&world, &publication, &mut [&mut reader], 10 * SECOND);
+    let count = reader.messages.len() - before;
+    assert!(
+        count >= 950,
+        "a hundred a second but for one a term, and {count} in ten seconds"
+    );
 }

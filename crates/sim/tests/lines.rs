@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{MILLISECOND, Reader, SECOND, STREAM, World, errors_of, is_accepted, system_counter};
+use common::{MILLISECOND, Reader, SECOND, STREAM, World, errors_of, is_accepted, system_counter, trouble};
 use headrace_buffers::counters::system_counter;
 use headrace_client::{Client, ExclusivePublication};
 use headrace_sim::Node;
@@ -86,4 +86,32 @@ fn two_lines_without_loss_ask_for_nothing() {
     let expected: Vec<_> = (0..reader.messages.len() as u16).map(u16::to_le_bytes).collect();
     assert_eq!(reader.messages, expected);
     assert_eq!(system_counter(&nodes[0], system_counter::NAK_MESSAGES_SENT), 0);
+}
+
+/// It counts its positions from 0 again: none of what it brings can be what the other line brings there.
+#[test]
+fn a_line_that_begins_again_is_told_of_at_the_receiver() {
+    let world = World::new(5);
+    let nodes = nodes(&world);
+    let clients = nodes.each_ref().map(|node| node.connect().unwrap());
+    let (mut reader, [going_on, restarted]) = connected(&world, &clients);
+    drop(restarted);
+    world.run_until(20 * SECOND, "more than a term", || {
+        reader.poll();
+        while is_accepted(going_on.offer(&[7; 1_000])) {}
+        going_on.position() > Some(200_000)
+    });
+    world.run_for(8 * SECOND); // the session of the old one is free
+    assert_eq!(trouble(&nodes[0], "rcv-drops", " from "), None);
+    let endpoint = "aeron:udp?endpoint=reader:40002";
+    let _restarted = clients[2]
+        .add_exclusive_publication(&format!("{endpoint}|{SAME}"), STREAM)
+        .unwrap();
+    world.run_for(4 * SECOND);
+    let (text, _) = trouble(&nodes[0], "rcv-drops", " from ").unwrap();
+    assert!(text.starts_with(&format!("{}:", nodes[2].address())), "{text}");
+    assert!(
+        text.ends_with(", more than a window older than what was read"),
+        "{text}"
+    );
 }

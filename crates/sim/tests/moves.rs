@@ -6,9 +6,9 @@ mod common;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use common::{MILLISECOND, Reader, SECOND, World, is_accepted, system_counter};
+use common::{MILLISECOND, Reader, SECOND, World, errors_of, is_accepted, system_counter};
 use headrace_buffers::counters::system_counter;
-use headrace_client::{Client, Publication, SubscriptionHandlers};
+use headrace_client::{ChannelStatus, Client, Publication, SubscriptionHandlers};
 use headrace_sim::Node;
 
 const STREAM: i32 = 1001;
@@ -81,6 +81,68 @@ fn a_publication_follows_its_receiver_within_a_second() {
             assert_eq!(from.resolution_changes(), 1, "{channel} phase={phase}");
         }
     }
+}
+
+/// Its heartbeats keep the image alive, and come from another port than those before.
+#[test]
+fn a_publisher_that_comes_again_where_it_stopped_is_answered_when_its_old_address_is_silent() {
+    for subscribed in [
+        "aeron:udp?endpoint=here:40123",
+        "aeron:udp?endpoint=here:40123|control-mode=manual",
+    ] {
+        let world = World::new(13);
+        let [here, from] = ["here", "from"].map(|name| Place::new(&world, name));
+        let mut reader = if subscribed.ends_with("manual") {
+            let reader = Reader::subscribe(&here.client, "aeron:udp?control-mode=manual", STREAM);
+            let destination = "aeron:udp?endpoint=here:40123";
+            reader.subscription.add_destination(destination).unwrap();
+            reader
+        } else {
+            Reader::subscribe(&here.client, subscribed, STREAM)
+        };
+        let publish = |client: &Client, position: i64| {
+            let same =
+                format!("session-id=7|init-term-id=0|term-id=0|term-offset={position}|term-length=64k");
+            let channel = format!("aeron:udp?endpoint=here:40123|{same}");
+            client.add_exclusive_publication(&channel, STREAM).unwrap()
+        };
+        let before = publish(&from.client, 0);
+        world.run_until(5 * SECOND, "room", || is_accepted(before.offer(b"before")));
+        world.run_until(SECOND, "the message", || !reader.poll().is_empty());
+        let stopped_at = before.position().unwrap();
+        from.node.crash().unwrap();
+        from.node.start().unwrap();
+        let client = from.node.connect().unwrap();
+        let again = publish(&client, stopped_at);
+        world.run_until(7 * SECOND, "room", || is_accepted(again.offer(b"again")));
+        world.run_until(SECOND, "the message", || reader.poll().len() == 2);
+        assert_eq!(reader.subscription.image_count(), 1, "{subscribed}");
+    }
+}
+
+/// A name server can be quicker than a route.
+#[test]
+fn an_address_that_cannot_be_used_at_first_is_tried_until_it_can() {
+    let world = World::new(12);
+    let [from, old, new] = ["from", "old", "new"].map(|name| Place::new(&world, name));
+    leads_to(&world, old.node.address());
+    let (mut at_old, mut at_new) = (old.reader(), new.reader());
+    let publication = from.client.add_publication(PLAIN, STREAM).unwrap();
+    flows(&world, 5 * SECOND, &publication, &mut at_old);
+    drop(at_old);
+    old.node.crash().unwrap();
+    world.network().set_route(new.node.address(), false);
+    leads_to(&world, new.node.address());
+    world.run_for(20 * SECOND);
+    assert!(at_new.poll().is_empty());
+    assert_eq!(publication.channel_status(), ChannelStatus::Errored);
+    let errors = errors_of(&from.node);
+    assert_eq!(errors.len(), 1, "told once a minute: {errors:?}");
+    assert!(errors[0].contains("failed to reconnect"), "{errors:?}");
+    world.network().set_route(new.node.address(), true);
+    flows(&world, SECOND, &publication, &mut at_new);
+    assert_eq!(publication.channel_status(), ChannelStatus::Active);
+    assert_eq!(from.resolution_changes(), 1);
 }
 
 /// The old address fell silent before anyone knew where the new one is.

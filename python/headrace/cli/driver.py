@@ -69,6 +69,7 @@ def check_threads(properties: Mapping[str, str]) -> None:
     "--threading-mode",
     "-m",
     type=click.Choice(_MODES, case_sensitive=False),
+    metavar=f"[{'|'.join(_MODES)}]",
     help="DEDICATED: a thread each for conductor, sender and receiver; SHARED_NETWORK: one for sender and receiver; "
     "SHARED: one for all three. One more makes and deletes logs.  "
     "[default: DEDICATED; fewer threads where only some of the processors are left to the driver]",

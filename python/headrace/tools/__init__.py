@@ -23,6 +23,7 @@ from headrace.tools.filters import CounterFilter
 from headrace.tools.loss_report import LossEntry, read_loss_report
 from headrace.tools.streams import (
     Destination,
+    Drops,
     HeldBack,
     PathKind,
     Reader,
@@ -42,6 +43,7 @@ __all__ = [
     "DriverFileMissingError",
     "DriverGoneError",
     "DriverNotReadyError",
+    "Drops",
     "ErrorEntry",
     "FileFormatError",
     "Group",

@@ -83,6 +83,7 @@ IMAGE_HELD = 2104
 SEND_DESTINATION = 2105
 RETRANSMITS_SENT = 2106
 RECEIVE_DESTINATION = 2107
+IMAGE_DROPS = 2108
 
 COUNTER_TYPES: dict[int, CounterType] = {
     SYSTEM_TYPE: CounterType("system", Group.SYSTEM),
@@ -113,6 +114,7 @@ COUNTER_TYPES: dict[int, CounterType] = {
     SEND_DESTINATION: CounterType("snd-destination", Group.CHANNELS, Reading.CHANNEL_STATUS),
     RETRANSMITS_SENT: CounterType("snd-retransmits", Group.PUBLICATIONS, Reading.COUNT, True),
     RECEIVE_DESTINATION: CounterType("rcv-destination", Group.CHANNELS, Reading.COUNT),
+    IMAGE_DROPS: CounterType("rcv-drops", Group.SUBSCRIPTIONS, Reading.EPOCH_MS, True),
     100: CounterType("rec-pos", Group.ARCHIVE, Reading.POSITION),
 }
 
@@ -199,6 +201,12 @@ def holder_of(record: CounterRecord) -> str:
     return record.label.rpartition(" by ")[2]
 
 
+def dropped_by(record: CounterRecord) -> tuple[str, str]:
+    """Of a ``rcv-drops`` counter: where it comes from that the receiver drops, and where it lies."""
+    source, _, place = record.label.rpartition(" from ")[2].partition(", ")
+    return source, place
+
+
 def client_name_of(record: CounterRecord) -> str:
     """Of a ``client-heartbeat`` counter: the name that the client gave itself; empty without one."""
     found = re.search(" name=(.*?)(?: version=|$)", record.label)
@@ -222,10 +230,10 @@ def _key_text(key: bytes, length_offset: int) -> str:
 
 
 def _label_channel(label: str, key_channel: str) -> str:
-    # "<name>: <registration> <session> <stream> <channel>", then " @<join position>" or " by <holder>"; the key may
-    # hold only a beginning.
+    # "<name>: <registration> <session> <stream> <channel>", then " @<join position>", " by <holder>" or " from
+    # <source>"; the key may hold only a beginning.
     _, _, fields = label.partition(": ")
     parts = fields.split(" ", _STREAM_LABEL_FIELDS - 1)
     if len(parts) < _STREAM_LABEL_FIELDS or not parts[-1].startswith(key_channel):
         return key_channel
-    return re.split(" (?:@|by )", parts[-1], maxsplit=1)[0]
+    return re.split(" (?:@|by |from )", parts[-1], maxsplit=1)[0]

@@ -45,6 +45,17 @@ class HeldBack:
 
 
 @dataclass(frozen=True, slots=True)
+class Drops:
+    """What a receiver drops since it lies outside of its window; the driver looks once a timer interval."""
+
+    source: str
+    """The address that it comes from."""
+    place: str
+    """Where it lies: ahead of the slowest reader, or before what was read."""
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Destination:
     """Where a sender sends to besides others."""
 
@@ -132,6 +143,9 @@ class StreamState:
     """The subscriber, spy, receiver or sender that the publisher waits for; `None` while it has room."""
     receiver_held_back: HeldBack | None = None
     """The subscriber that the receiver's window waits for."""
+    receiver_drops: Drops | None = None
+    """What arrives and is not taken; `None` while all is. When all is dropped the image ends, and its readers lose what
+    lies between it and the next."""
     readers: list[Reader] = field(default_factory=list)
     counters: list[CounterRecord] = field(default_factory=list)
 
@@ -249,6 +263,8 @@ def group_streams(records: Iterable[CounterRecord]) -> list[StreamState]:
         stream.counters.append(record)
         if record.type_id == types.SUBSCRIBER_POSITION:
             stream.readers.append(_reader(record, key.channel))
+        elif record.type_id == types.IMAGE_DROPS and record.value:
+            stream.receiver_drops = Drops(*types.dropped_by(record), record.value)
         elif record.type_id in _HELD_FIELDS and record.value:
             setattr(stream, _HELD_FIELDS[record.type_id], HeldBack(types.holder_of(record), record.value))
         elif record.type_id in _POSITION_FIELDS:

@@ -97,6 +97,7 @@ impl Inboxes {
                 channels.receive.on_path_closed(cx, endpoint, path);
                 progress.on_path_closed(cx, endpoint, path);
             }
+            ConductorReply::Reconnected(endpoint) => channels.send.on_reconnected(cx, endpoint),
             ConductorReply::ReconnectFailed { endpoint, reason } => {
                 channels.send.on_reconnect_failed(cx, endpoint, &reason);
             }
@@ -129,7 +130,6 @@ impl Inboxes {
                 let channels = &mut rooms.channels.receive;
                 rooms
                     .images
-                    .making
                     .begin(&mut rooms.cx, &rooms.subscriptions, channels, arrival, || {
                         ring.next_id()
                     });

@@ -2,7 +2,7 @@
 //!
 //! | channel | connections | answered |
 //! |---|---|---|
-//! | with one socket | one | always, at the group's control address or where the SETUP came from |
+//! | with one socket | one | always, at the group's control address or where the SETUP came from, or from where the stream comes once that sender has been silent for 5 s |
 //! | whose destinations clients add | one for each that is there | while it is heard, at the group's control address or where its packets come from |
 //!
 //! A path is live for 5 s after its last frame, and for as long after it was added: until then it may still bring the
@@ -43,10 +43,12 @@ pub(super) struct Source {
 struct Connection {
     /// None until something was heard.
     control: Option<SocketAddr>,
-    /// Answers go to the group, or to the one sender there is, whatever comes from elsewhere.
+    /// Answers go to the group, wherever its packets come from.
     is_fixed: bool,
     since_ns: i64,
     last_frame_ns: Option<i64>,
+    /// When the one that is answered said something last.
+    control_heard_ns: i64,
     end_of_stream_position: Option<i64>,
     asked_ns: Option<i64>,
     /// It brings something after a silence, and its sender has not been looked at.
@@ -64,6 +66,7 @@ impl Connection {
             is_fixed: group_control.is_some(),
             since_ns: now_ns,
             last_frame_ns: None,
+            control_heard_ns: now_ns,
             end_of_stream_position: None,
             asked_ns: None,
             is_new: false,
@@ -82,15 +85,23 @@ impl Connection {
             .is_some_and(|last_ns| now_ns - last_ns <= LIVE_NS)
     }
 
-    /// The first to be heard is answered, and who takes its place once it is silent: a stranger that knows the stream
-    /// does not take over the answers to a sender that lives.
+    /// The first to be heard is answered, and the one that speaks when it has been silent for long: a stranger that knows
+    /// the stream does not take over the answers to a sender that lives. True for one that is answered from now on.
     #[inline]
-    fn on_frame(&mut self, address: SocketAddr, now_ns: i64) {
-        if !self.is_fixed && (self.control.is_none() || !self.is_live(now_ns)) {
+    fn on_frame(&mut self, address: SocketAddr, now_ns: i64) -> bool {
+        self.last_frame_ns = Some(now_ns);
+        if self.control == Some(address) {
+            self.control_heard_ns = now_ns;
+            return false;
+        }
+        let is_vacant = self.control.is_none() || now_ns - self.control_heard_ns > LIVE_NS;
+        let takes_over = is_vacant && !self.is_fixed;
+        if takes_over {
             self.control = Some(address);
+            self.control_heard_ns = now_ns;
             self.credit = ANSWER_LENGTH; // what another has paid is not for this one
         }
-        self.last_frame_ns = Some(now_ns);
+        takes_over
     }
 
     fn pay(&mut self, length: usize, least: i64) -> bool {
@@ -120,13 +131,14 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// The only one: to `control`, from where a SETUP has come.
-    pub(super) fn single(control: SocketAddr, now_ns: i64) -> Self {
+    /// The only one: to the group if there is one, else to where a SETUP has come from.
+    pub(super) fn single(source: SocketAddr, group_control: Option<SocketAddr>, now_ns: i64) -> Self {
         let connection = Connection {
+            control: group_control.or(Some(source)),
             last_frame_ns: Some(now_ns),
             credit: Setup::LENGTH as i64,
             greetings: 0,
-            ..Connection::silent(Some(control), now_ns)
+            ..Connection::silent(group_control, now_ns)
         };
         Self {
             list: vec![Some(connection)],
@@ -192,14 +204,15 @@ impl Connections {
         connection.is_some_and(|connection| connection.is_heard(now_ns))
     }
 
-    /// Something of the stream came that says its sender lives. True where one of several paths brought nothing before.
+    /// Something of the stream came that says its sender lives. True where a path brings something after a silence, or
+    /// another sender is answered from now on.
     #[inline]
     pub(super) fn on_frame(&mut self, source: Source, now_ns: i64) -> bool {
         let Some(Some(connection)) = self.list.get_mut(source.path) else {
             return false;
         };
-        let is_new = !self.is_single && !connection.is_heard(now_ns);
-        connection.on_frame(source.address, now_ns);
+        let was_silent = !self.is_single && !connection.is_heard(now_ns);
+        let is_new = connection.on_frame(source.address, now_ns) || was_silent;
         connection.is_new |= is_new;
         is_new
     }
@@ -370,9 +383,11 @@ mod tests {
 
     #[test]
     fn the_only_path_is_answered_however_long_it_is_silent() {
-        let mut connections = Connections::single(at(1), 0);
-        connections.on_frame(source(0, 2), 10 * SECOND);
+        let mut connections = Connections::single(at(1), None, 0);
         assert_eq!(answered(&mut connections, 99 * SECOND), [source(0, 1)]);
+        let mut group = Connections::single(at(1), Some(at(9)), 0);
+        assert!(!group.on_frame(source(0, 1), 10 * SECOND));
+        assert_eq!(answered(&mut group, 99 * SECOND), [source(0, 9)]);
         assert_eq!(connections.end_of_stream(99 * SECOND), None);
         connections.on_end_of_stream(0, 64);
         assert_eq!(connections.end_of_stream(0), Some(64));
@@ -404,6 +419,23 @@ mod tests {
         assert_eq!(connections.on_path(0, 0), Some(source(0, 5)));
         connections.on_frame(source(0, 6), 7 * SECOND);
         assert_eq!(connections.on_path(0, 0), Some(source(0, 6)));
+    }
+
+    /// A publisher is started again, or its packets come through another port, while those of the old one are on the way.
+    #[test]
+    fn one_that_speaks_all_the_time_is_answered_when_the_sender_before_it_is_silent() {
+        for mut connections in [two(), Connections::single(at(5), None, 0)] {
+            connections.on_frame(source(0, 5), 0);
+            for tenths in 1..=50 {
+                connections.on_frame(source(0, 6), tenths * SECOND / 10);
+                assert_eq!(connections.on_path(0, 0), Some(source(0, 5)), "{tenths}");
+            }
+            assert!(connections.on_frame(source(0, 6), 5 * SECOND + 1));
+            assert_eq!(connections.on_path(0, 0), Some(source(0, 6)));
+            assert_eq!(connections.take_new(), Some((0, at(6))));
+            connections.on_frame(source(0, 5), 6 * SECOND);
+            assert_eq!(connections.on_path(0, 0), Some(source(0, 6)), "it is late");
+        }
     }
 
     #[test]
@@ -439,7 +471,7 @@ mod tests {
 
     #[test]
     fn a_long_answer_is_sent_on_credit_and_then_nothing_until_it_is_paid() {
-        let mut connections = Connections::single(at(1), 0);
+        let mut connections = Connections::single(at(1), None, 0);
         assert_eq!(connections.answered(1000, 0).count(), 1);
         connections.on_paid(0, 1000 - 40 + 35);
         assert!(!connections.can_answer(36, 0));

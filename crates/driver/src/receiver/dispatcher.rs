@@ -228,11 +228,14 @@ impl Dispatcher {
         self.take(session_id, stream_id, |session| *session == Session::PendingSetup);
     }
 
-    /// The image was not made, or its session may be joined again.
-    pub(super) fn clear(&mut self, session_id: i32, stream_id: i32) {
-        self.take(session_id, stream_id, |session| {
-            matches!(session, Session::Initialising | Session::CoolDown)
-        });
+    /// The image was not made: it may be asked for again.
+    pub(super) fn forget_arrival(&mut self, session_id: i32, stream_id: i32) {
+        self.take(session_id, stream_id, |session| *session == Session::Initialising);
+    }
+
+    /// The session may be joined again. It may have been already, when a subscription went and another one came.
+    pub(super) fn end_cool_down(&mut self, session_id: i32, stream_id: i32) {
+        self.take(session_id, stream_id, |session| *session == Session::CoolDown);
     }
 
     /// Maps a session to its new image; false when it no longer has a subscription.
@@ -326,7 +329,13 @@ mod tests {
     fn an_image_that_could_not_be_made_may_be_tried_again() {
         let mut dispatcher = with_wildcard();
         dispatcher.image_asked(SESSION, STREAM);
-        dispatcher.clear(SESSION, STREAM);
+        dispatcher.end_cool_down(SESSION, STREAM);
+        assert_eq!(
+            dispatcher.on_setup(SESSION, STREAM, NO_LIMIT),
+            OnSetup::Ignore,
+            "an image before it is over, and this one is being made"
+        );
+        dispatcher.forget_arrival(SESSION, STREAM);
         assert_eq!(dispatcher.on_setup(SESSION, STREAM, NO_LIMIT), OnSetup::Create);
     }
 
@@ -349,7 +358,7 @@ mod tests {
             OnSetup::Image(0),
             "it comes on another path"
         );
-        dispatcher.clear(2, STREAM);
+        dispatcher.forget_arrival(2, STREAM);
         assert_eq!(dispatcher.on_setup(3, STREAM, 2), OnSetup::Create);
         dispatcher.image_asked(2, STREAM);
         dispatcher.add_subscription(STREAM, Some(1));
@@ -374,7 +383,7 @@ mod tests {
         assert!(!dispatcher.cool_down(SESSION, STREAM));
         assert_eq!(dispatcher.on_data(SESSION, STREAM, false), OnData::Ignore);
         assert_eq!(dispatcher.on_setup(SESSION, STREAM, NO_LIMIT), OnSetup::Ignore);
-        dispatcher.clear(SESSION, STREAM);
+        dispatcher.end_cool_down(SESSION, STREAM);
         assert_eq!(dispatcher.on_data(SESSION, STREAM, false), OnData::Ask);
     }
 
@@ -390,7 +399,7 @@ mod tests {
         for session_id in 0..count {
             assert!(!lose(&mut dispatcher, session_id));
         }
-        dispatcher.clear(0, STREAM);
+        dispatcher.end_cool_down(0, STREAM);
         assert!(
             !lose(&mut dispatcher, count),
             "a session that was cleared left room"

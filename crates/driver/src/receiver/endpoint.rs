@@ -22,7 +22,7 @@ use super::pending_setups::PendingSetups;
 use crate::endpoint::{EndpointId, ONLY_PATH, ReceiveEndpointSpec, ReceivePathSpec};
 use crate::event_recorder::Reason;
 use crate::names::Following;
-use crate::proxy::{AnswersCommand, ConductorProxy, ConductorRequest};
+use crate::proxy::{AnswersCommand, ConductorProxy, ConductorRequest, SessionName};
 use crate::shared::{ImageShared, ImageState};
 use crate::transport;
 
@@ -186,7 +186,7 @@ impl ReceiveEndpoint {
     fn connections(&self, source: SocketAddr, now_ns: i64) -> Connections {
         if !self.is_manual {
             let group_control = self.paths.get(ONLY_PATH).and_then(Path::group_control);
-            let mut connections = Connections::single(group_control.unwrap_or(source), now_ns);
+            let mut connections = Connections::single(source, group_control, now_ns);
             if self.paths.is_control(ONLY_PATH, source) {
                 connections.greet(ONLY_PATH);
             }
@@ -250,8 +250,12 @@ impl ReceiveEndpoint {
         }
     }
 
-    pub(super) fn clear_session(&mut self, stream_id: i32, session_id: i32) {
-        self.dispatcher.clear(session_id, stream_id);
+    pub(super) fn forget_arrival(&mut self, name: &SessionName) {
+        self.dispatcher.forget_arrival(name.session_id, name.stream_id);
+    }
+
+    pub(super) fn end_cool_down(&mut self, name: &SessionName) {
+        self.dispatcher.end_cool_down(name.session_id, name.stream_id);
     }
 
     fn slot_of(&self, correlation_id: i64) -> Option<usize> {

@@ -18,6 +18,7 @@ use super::counters::ReceiverCounters;
 use super::frontier::Frontier;
 use super::outgoing::Outgoing;
 use crate::event_recorder::Reason;
+use crate::shared::drops::{Dropped, Outside};
 use crate::shared::{ImageShared, ImageState, LossRange, PublicationShared, StatusMessageDue};
 
 /// Why an image drains whose publisher has closed.
@@ -87,7 +88,7 @@ impl ReceiverImage {
             path: shared.source_path,
             address: shared.source,
         };
-        connections.on_frame(source, now_ns);
+        let has_new_paths = connections.on_frame(source, now_ns);
         Self {
             connections,
             frontier: Frontier::new(join_position),
@@ -109,7 +110,7 @@ impl ReceiverImage {
             said_goodbye: false,
             is_revoked: false,
             has_new_gap: false,
-            has_new_paths: false,
+            has_new_paths,
             answers: Answers::StatusMessages,
             announcement: None,
             shared,
@@ -187,16 +188,19 @@ impl ReceiverImage {
     }
 
     /// A SETUP came for a stream that has its image: the path is alive. False when it is of another publication with the
-    /// same session, which could bring nothing to this image on its path.
+    /// same session, which could bring nothing to this image on its path; where there is one path alone, it has taken the
+    /// place of the first, and waits until the image is gone.
     pub(super) fn on_setup(&mut self, setup: &Setup, source: Source, now_ns: i64) -> bool {
         let log = &self.shared.log;
-        let is_ours = self.connections.is_single()
-            || (setup.initial_term_id == log.initial_term_id()
-                && setup.term_length == log.term_length() as i32);
+        let is_ours =
+            setup.initial_term_id == log.initial_term_id() && setup.term_length == log.term_length() as i32;
         if is_ours {
+            let geometry = log.geometry();
+            let position = geometry.position(setup.active_term_id, setup.term_offset as usize);
             self.hear(source, now_ns);
+            self.compare(position, source);
         }
-        is_ours
+        is_ours || self.connections.is_single()
     }
 
     /// A frame of the stream came on a path: it pays for answers.
@@ -228,6 +232,7 @@ impl ReceiverImage {
         if written_end > self.overrun_threshold && !self.is_after_padding(&packet, position) {
             counters.flow_control_over_runs.increment_release();
             self.last_overrun_ns = Some(now_ns);
+            self.note_drop(source, Outside::Ahead);
         } else if packet.is_heartbeat {
             self.on_heartbeat(position, packet.flags, source, now_ns, counters);
         } else if position >= self.last_status_position {
@@ -242,9 +247,29 @@ impl ReceiverImage {
             counters.flow_control_under_runs.increment_release();
             if position >= self.last_status_position - i64::from(self.shared.window_length_max) {
                 self.hear(source, now_ns); // a late duplicate keeps the path alive
+            } else {
+                self.note_drop(source, Outside::Old);
             }
         }
         Ok(())
+    }
+
+    /// A publisher says where it is. One that is elsewhere is not answered as it would need, and sends nothing else.
+    fn compare(&mut self, position: i64, source: Source) {
+        if position > self.overrun_threshold {
+            self.note_drop(source, Outside::Ahead);
+        } else if position < self.last_status_position - i64::from(self.shared.window_length_max) {
+            self.note_drop(source, Outside::Old);
+        }
+    }
+
+    #[cold]
+    fn note_drop(&mut self, source: Source, outside: Outside) {
+        let dropped = Dropped {
+            source: source.address,
+            outside,
+        };
+        self.shared.drops.note(dropped);
     }
 
     /// Puts frames into the log that lie in the window.
@@ -327,6 +352,7 @@ impl ReceiverImage {
         let oldest = self.last_status_position - self.shared.log.term_length() as i64;
         if position < oldest.max(0) {
             counters.flow_control_under_runs.increment_release();
+            self.note_drop(source, Outside::Old);
             return;
         }
         self.touch(source, now_ns);

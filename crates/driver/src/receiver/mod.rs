@@ -187,11 +187,8 @@ impl Receiver {
                 self.conductor
                     .reply(ConductorReply::ImageReleased { correlation_id });
             }
-            ReceiverCommand::ClearSession {
-                endpoint,
-                stream_id,
-                session_id,
-            } => self.at(endpoint, |endpoint| endpoint.clear_session(stream_id, session_id)),
+            ReceiverCommand::ForgetArrival(name) => self.at(name.endpoint, |at| at.forget_arrival(&name)),
+            ReceiverCommand::EndCoolDown(name) => self.at(name.endpoint, |at| at.end_cool_down(&name)),
             ReceiverCommand::RejectImage {
                 endpoint,
                 correlation_id,

@@ -302,24 +302,23 @@ impl SendEndpoint {
 
     /// Sends to `remote` from now on.
     pub(super) fn reconnect(&mut self, remote: SocketAddr, cycle: &mut Cycle<'_>) {
-        if remote == self.spec.remote {
-            return;
-        }
-        let moved = if self.destinations.move_peer(remote) {
+        let endpoint = self.spec.id;
+        let moved = if remote == self.spec.remote || self.destinations.move_peer(remote) {
             Ok(())
         } else {
             self.spec.transport.connect(remote)
         };
-        match moved {
+        cycle.conductor.reply(match moved {
             Ok(()) => {
-                self.spec.remote = remote;
-                cycle.counters.resolution_changes.get_and_add(1);
+                let is_other = std::mem::replace(&mut self.spec.remote, remote) != remote;
+                cycle.counters.resolution_changes.get_and_add(is_other.into());
+                ConductorReply::Reconnected(endpoint)
             }
-            Err(error) => cycle.conductor.reply(ConductorReply::ReconnectFailed {
-                endpoint: self.spec.id,
+            Err(error) => ConductorReply::ReconnectFailed {
+                endpoint,
                 reason: format!("failed to connect to {remote}: {error}"),
-            }),
-        }
+            },
+        });
     }
 
     fn publish_offload_mode(&self) {

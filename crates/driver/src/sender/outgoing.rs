@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use headrace_buffers::AtomicBuffer;
+use headrace_buffers::log::frame;
 use headrace_buffers::log::scan::{Datagram, scan_datagrams};
 use headrace_protocol::channel::TimestampOffset;
 use headrace_protocol::retransmit::ResendRange;
@@ -165,6 +166,10 @@ impl Outgoing<'_> {
             range.term_offset as usize,
             (range.term_offset + range.length) as usize,
         );
+        // A request may name any offset: in the middle of a message there is no header to go by.
+        if frame::term_offset(term, offset) != range.term_offset {
+            return;
+        }
         let mut covered = 0;
         let mut datagrams = std::mem::take(&mut self.scratch.datagrams);
         while offset < end {

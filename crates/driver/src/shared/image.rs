@@ -9,6 +9,7 @@ use headrace_buffers::seq_lock::SeqLock;
 use headrace_protocol::loss::MeasuredRoundTrip;
 use headrace_protocol::round_trips::{RoundTripEstimate, RoundTrips};
 
+use super::drops::Drops;
 use crate::event_recorder::{EventRecorder, Reason, Subject};
 use crate::states::{State, states};
 
@@ -88,6 +89,8 @@ pub(crate) struct ImageShared {
     pub rebuild_position: Counter,
     /// NAKs sent for this image. Writer: receiver.
     pub naks_sent: Counter,
+    /// What was not taken.
+    pub drops: Drops,
     in_order_position: AtomicI64,
     state: AtomicU8,
     source_text: String,
@@ -159,6 +162,7 @@ impl ImageShared {
             high_water_mark: counters.high_water_mark,
             rebuild_position: counters.rebuild_position,
             naks_sent: counters.naks_sent,
+            drops: Drops::default(),
             in_order_position: AtomicI64::new(identity.join_position),
             state: AtomicU8::new(ImageState::Init as u8),
             source_text: identity.source.to_string(),
@@ -181,7 +185,8 @@ impl ImageShared {
         &self.events
     }
 
-    fn subject(&self) -> Subject<'_> {
+    /// The image, as events name it.
+    pub(crate) fn subject(&self) -> Subject<'_> {
         Subject {
             id: self.correlation_id,
             parent_id: None,

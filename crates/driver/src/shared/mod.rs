@@ -4,6 +4,7 @@
 //! (what happens per datagram). The structs here are all they have in common. Every field names its writer;
 //! the other half only reads it.
 
+pub(crate) mod drops;
 pub(crate) mod image;
 pub(crate) mod publication;
 

@@ -76,7 +76,9 @@ impl ChannelUri {
             "ipc" => Media::Ipc,
             other => {
                 return Err(ChannelError::invalid(format!(
-                    "invalid URI scheme or transport: unknown media: {other}, channel={text}"
+                    "invalid URI scheme or transport: unknown media: {other}, channel={text}; \
+                     it is udp or ipc, in lower case, and the first parameter follows a '?', such as \
+                     aeron:ipc?term-length=64k"
                 )));
             }
         };
@@ -102,7 +104,9 @@ impl ChannelUri {
         }
         for param in params.split('|') {
             let (key, value) = param.split_once('=').ok_or_else(|| {
-                ChannelError::invalid(format!("invalid end of key at '{param}', channel={text}"))
+                ChannelError::invalid(format!(
+                    "invalid end of key at '{param}', channel={text}; each parameter is key=value, with a '|' between two"
+                ))
             })?;
             if key.is_empty() {
                 return Err(ChannelError::invalid(format!(

@@ -97,6 +97,9 @@ impl Transport for Socket {
 
     fn connect(&self, remote: SocketAddr) -> io::Result<()> {
         let mut wire = self.network.wire();
+        if wire.unreachable.contains(&remote.ip()) {
+            return Err(io::ErrorKind::NetworkUnreachable.into());
+        }
         let bound = wire
             .sockets
             .get_mut(&self.id)

@@ -1,6 +1,6 @@
 //! What all sockets share, and what becomes of a datagram.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -45,6 +45,8 @@ pub(super) struct Wire {
     pub(super) hosts: Vec<Host>,
     /// Names beside those of the hosts.
     pub(super) names: BTreeMap<String, IpAddr>,
+    /// Addresses to which no route leads.
+    pub(super) unreachable: BTreeSet<IpAddr>,
     pub(super) links: BTreeMap<(HostId, HostId), Link>,
     pub(super) taps: Taps,
     pub(super) sockets: BTreeMap<SocketId, Bound>,
@@ -65,6 +67,7 @@ impl Network {
             lookup_ns: 0,
             hosts: Vec::new(),
             names: BTreeMap::new(),
+            unreachable: BTreeSet::new(),
             links: BTreeMap::new(),
             taps: Taps::default(),
             sockets: BTreeMap::new(),
@@ -98,6 +101,17 @@ impl Network {
             Some(address) => wire.names.insert(name.to_owned(), address),
             None => wire.names.remove(name),
         };
+    }
+
+    /// Takes away the route to an address, or gives it back: without it no socket can be connected to there.
+    pub fn set_route(&self, to: IpAddr, is_there: bool) {
+        let mut wire = self.wire();
+        wire.note(format!("route to {to}: {is_there}"));
+        if is_there {
+            wire.unreachable.remove(&to);
+        } else {
+            wire.unreachable.insert(to);
+        }
     }
 
     /// Delivers a datagram at once, as if `from` had sent it. No link carries it, and no node has to have that address.

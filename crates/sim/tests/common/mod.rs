@@ -250,6 +250,16 @@ pub fn counters(node: &Node) -> Vec<(String, i64)> {
     counters
 }
 
+/// What the only counter of a name tells after `before`, and since when; none when nothing is the matter.
+pub fn trouble(node: &Node, name: &str, before: &str) -> Option<(String, i64)> {
+    let mut troubles = counters(node);
+    troubles.retain(|(label, value)| label.starts_with(name) && *value != 0);
+    assert!(troubles.len() <= 1, "{troubles:?}");
+    let (label, since_ms) = troubles.pop()?;
+    let (_, what) = label.rsplit_once(before).unwrap();
+    Some((what.to_owned(), since_ms))
+}
+
 /// The value of one of a driver's system counters.
 pub fn system_counter(node: &Node, id: i32) -> i64 {
     reader(node).value(id).unwrap()

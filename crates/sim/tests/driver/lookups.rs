@@ -1,5 +1,7 @@
 //! Commands whose channel names a host, while its name server keeps them waiting.
 
+use std::borrow::Cow;
+
 use headrace_buffers::counters::{system_counter, type_ids};
 use headrace_protocol::ErrorCode;
 use headrace_protocol::command::Command;
@@ -8,6 +10,8 @@ use headrace_protocol::event::Event;
 use crate::byte_client::{CLIENT, Driver, IPC};
 use crate::common::{self, SECOND};
 
+/// Type id of the counter of a destination that is sent to.
+const SEND_DESTINATION: i32 = 2105;
 const OTHER_CLIENT: i64 = CLIENT + 1;
 /// How long the name server takes.
 const ANSWER_NS: i64 = 3 * SECOND;
@@ -114,6 +118,52 @@ fn what_waits_for_a_name_can_be_given_up() {
     driver.forget();
     driver.pass_alive(ANSWER_NS);
     assert_eq!((driver.names().len(), driver.log_files()), (0, 1));
+}
+
+#[test]
+fn a_destination_that_waits_for_a_name_can_be_given_up() {
+    let mut driver = silent();
+    let publication = driver.add_publication("aeron:udp?control-mode=manual|term-length=64k", 10);
+    let subscription = driver.add_subscription("aeron:udp?control-mode=manual", 10);
+    let channel: Cow<'_, str> = "aeron:udp?endpoint=slow.test:24325".into();
+    let added = [driver.next_id(), driver.next_id()];
+    driver.command(&Command::AddDestination {
+        client_id: CLIENT,
+        correlation_id: added[0],
+        registration_id: publication,
+        channel: channel.clone(),
+    });
+    driver.command(&Command::AddReceiveDestination {
+        client_id: CLIENT,
+        correlation_id: added[1],
+        registration_id: subscription,
+        channel,
+    });
+    driver.forget();
+    for (registration_id, destination_registration_id) in [(publication, added[0]), (subscription, added[1])]
+    {
+        let correlation_id = driver.next_id();
+        driver.command(&Command::RemoveDestinationById {
+            client_id: CLIENT,
+            correlation_id,
+            registration_id,
+            destination_registration_id,
+        });
+    }
+    let both = ["Error", "OperationSuccess"];
+    assert_eq!(
+        driver.names(),
+        [both, both].concat(),
+        "the one that waited, then this one"
+    );
+    assert!(driver.refusals()[0].1.contains("before its name was looked up"));
+    driver.forget();
+    let sockets = driver.world.socket_count();
+    driver.pass_alive(ANSWER_NS);
+    assert_eq!(driver.names(), [""; 0]);
+    assert_eq!(driver.world.socket_count(), sockets);
+    assert_eq!(common::counters_of(&driver.node, SEND_DESTINATION).len(), 0);
+    assert_eq!(driver.recorded_errors(), [""; 0]);
 }
 
 #[test]

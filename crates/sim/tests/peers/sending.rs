@@ -423,6 +423,30 @@ fn naks_for_what_was_not_sent_or_cannot_be_are_not_answered() {
     assert_eq!(sending.system(system_counter::NAK_MESSAGES_RECEIVED), 2);
 }
 
+/// A message may hold what looks like frames, as one that carries a recorded stream does. Sent again they would be another
+/// stream's, and the time of sending would be written into the message.
+#[test]
+fn nothing_is_sent_again_from_the_middle_of_a_message() {
+    let mut sending = Sending::connected(0);
+    let mut message = [0; 992];
+    let within = DataHeader {
+        frame_length: 96,
+        term_offset: 640,
+        ..DataHeader::heartbeat(1, 2, 3, 0, data::FLAGS_UNFRAGMENTED)
+    };
+    within.encode(&mut message);
+    assert!(sending.offers(&message));
+    sending.world.run_for(MILLISECOND);
+    sending.peer.take();
+    sending.send(&nak(32, 96));
+    sending.world.run_for(MILLISECOND);
+    assert!(sending.peer.take_frames(FrameKind::Data).is_empty());
+    assert_eq!(sending.counter(type_ids::SENDER_NAKS_RECEIVED), 1);
+    sending.send(&nak(0, 1024));
+    sending.world.run_for(MILLISECOND);
+    assert_eq!(sending.peer.take_frames(FrameKind::Data).len(), 1);
+}
+
 #[test]
 fn a_probe_comes_back_the_way_data_goes() {
     let sending = Sending::connected(0);

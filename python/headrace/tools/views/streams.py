@@ -11,7 +11,7 @@ from rich.text import Text
 
 from headrace.tools.counter_types import CLIENT_HEARTBEAT, client_name_of
 from headrace.tools.snapshot import DriverSnapshot
-from headrace.tools.streams import HeldBack, ReceivePath, StreamState
+from headrace.tools.streams import Drops, HeldBack, ReceivePath, StreamState
 from headrace.tools.units import format_bytes, format_count, format_duration_ns
 from headrace.tools.views.header import header_json, header_line
 
@@ -73,6 +73,9 @@ def _parties(stream: StreamState, snapshot: DriverSnapshot) -> list[tuple[str, i
         missing, meaning = (stream.missing, "past a gap") if stream.readers else (None, "no reader is left")
         meaning += _events(stream.naks_sent, "NAK sent", "NAKs sent")
         meaning += _held(stream.receiver_held_back, snapshot)
+        if (drops := stream.receiver_drops) is not None:
+            duration = _duration(drops.since_ms, snapshot)
+            meaning += f", drops what comes from {drops.source}, {drops.place}, for {duration}"
         rows.append(("receiver", stream.receiver_position, _amount(missing), meaning))
     if stream.paths is not None:
         rows += _paths(stream.paths)
@@ -124,7 +127,7 @@ def _held(held: HeldBack | None, snapshot: DriverSnapshot) -> str:
         return ""
     name = _client_name(held.client_id, snapshot)
     by = f"{held.by} ({name})" if name else held.by
-    return f", held back by {by} for {format_duration_ns(_held_ms(held, snapshot) * 1_000_000)}"
+    return f", held back by {by} for {_duration(held.since_ms, snapshot)}"
 
 
 def _client_name(client_id: int | None, snapshot: DriverSnapshot) -> str:
@@ -132,8 +135,12 @@ def _client_name(client_id: int | None, snapshot: DriverSnapshot) -> str:
     return next((client_name_of(beat) for beat in beats if beat.registration_id == client_id), "")
 
 
-def _held_ms(held: HeldBack, snapshot: DriverSnapshot) -> int:
-    return max(0, snapshot.time_ms - held.since_ms)
+def _elapsed_ms(since_ms: int, snapshot: DriverSnapshot) -> int:
+    return max(0, snapshot.time_ms - since_ms)
+
+
+def _duration(since_ms: int, snapshot: DriverSnapshot) -> str:
+    return format_duration_ns(_elapsed_ms(since_ms, snapshot) * 1_000_000)
 
 
 def _held_json(held: HeldBack | None, snapshot: DriverSnapshot) -> dict[str, object] | None:
@@ -143,7 +150,18 @@ def _held_json(held: HeldBack | None, snapshot: DriverSnapshot) -> dict[str, obj
         "by": held.by,
         "client_name": _client_name(held.client_id, snapshot) or None,
         "since_ms": held.since_ms,
-        "for_ms": _held_ms(held, snapshot),
+        "for_ms": _elapsed_ms(held.since_ms, snapshot),
+    }
+
+
+def _drops_json(drops: Drops | None, snapshot: DriverSnapshot) -> dict[str, object] | None:
+    if drops is None:
+        return None
+    return {
+        "source": drops.source,
+        "place": drops.place,
+        "since_ms": drops.since_ms,
+        "for_ms": _elapsed_ms(drops.since_ms, snapshot),
     }
 
 
@@ -176,6 +194,7 @@ def _stream_json(stream: StreamState, snapshot: DriverSnapshot) -> dict[str, obj
         ],
         "publisher_held_back": _held_json(stream.publisher_held_back, snapshot),
         "receiver_held_back": _held_json(stream.receiver_held_back, snapshot),
+        "receiver_drops": _drops_json(stream.receiver_drops, snapshot),
         "readers": [
             {
                 "registration_id": reader.registration_id,

@@ -91,6 +91,10 @@ impl Endpoint {
         self.state == ChannelState::Closing
     }
 
+    pub(crate) fn is_errored(&self) -> bool {
+        self.state == ChannelState::Errored
+    }
+
     /// The one place where the state changes. A closing channel is only closed yet.
     pub(crate) fn enter(
         &mut self,

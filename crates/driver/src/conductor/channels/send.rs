@@ -27,6 +27,9 @@ use crate::event_recorder::Reason;
 use crate::proxy::SenderCommand;
 use crate::resource_tasks::{Resolve, ResourceTask};
 
+/// What is told once a minute of a channel whose new address cannot be used, beside its name that has none.
+const RECONNECT: &str = "reconnect";
+
 /// One of them.
 #[derive(Debug)]
 pub(crate) struct SendChannel {
@@ -285,16 +288,13 @@ impl SendChannels {
                     change: DestinationChange::Move { name, address },
                 });
             }
-            Ok(remote) if remote == send.endpoint.channel.remote || send.endpoint.is_closing() => {}
-            Ok(remote) => {
+            Ok(_) if send.endpoint.is_closing() => {}
+            // An address that could not be used may be reached by now.
+            Ok(remote) if remote != send.endpoint.channel.remote || send.endpoint.is_errored() => {
                 send.endpoint.channel.remote = remote;
-                send.endpoint.enter(
-                    &cx.recorder,
-                    ChannelState::Active,
-                    "its name resolves to another address",
-                );
                 cx.sender.send(SenderCommand::Reconnect { endpoint, remote });
             }
+            Ok(_) => {}
             Err(reason) => {
                 if self.unresolved.fails(endpoint, &name, &reason, cx.now_ns) {
                     cx.warn(&format!("could not re-resolve: endpoint={name}: {reason}"));
@@ -384,8 +384,21 @@ impl SendChannels {
         ))
     }
 
-    /// The sender could not use the new address.
+    /// The sender sends to the new address.
+    pub(crate) fn on_reconnected(&mut self, cx: &mut Context, endpoint: EndpointId) {
+        self.unresolved.succeeds(endpoint, RECONNECT);
+        if let Some(send) = self.get(endpoint) {
+            send.endpoint.enter(
+                &cx.recorder,
+                ChannelState::Active,
+                "its name resolves to an address that can be used",
+            );
+        }
+    }
+
+    /// The sender could not use the new address. It is tried again each time the name is looked up.
     pub(crate) fn on_reconnect_failed(&mut self, cx: &mut Context, endpoint: EndpointId, reason: &str) {
+        let is_told = self.unresolved.fails(endpoint, RECONNECT, reason, cx.now_ns);
         let Some(send) = self.get(endpoint) else {
             return;
         };
@@ -394,10 +407,12 @@ impl SendChannels {
             ChannelState::Errored,
             Reason::fault("its new address cannot be used"),
         );
-        cx.record(&open_error(
-            &format!("failed to reconnect: {reason}"),
-            &send.endpoint.channel,
-        ));
+        if is_told {
+            cx.record(&open_error(
+                &format!("failed to reconnect: {reason}"),
+                &send.endpoint.channel,
+            ));
+        }
     }
 }
 

@@ -88,6 +88,10 @@ fn run(
             destination_registration_id,
             ..
         } if rooms.subscriptions.contains(registration_id) => {
+            if progress.cancel_destination(&mut rooms.cx, destination_registration_id) {
+                rooms.cx.events.operation_success(origin.correlation_id);
+                return Ok(Next::Done);
+            }
             receive_destinations::remove_by_id(origin, registration_id, destination_registration_id, rooms)
         }
         Command::AddReceiveDestination {
@@ -120,6 +124,12 @@ fn run_at_once(
         } => remove::publication(id, registration_id, revoke, rooms, progress)?,
         Command::RemoveSubscription { registration_id, .. } => {
             remove::subscription(id, registration_id, rooms, progress)?;
+        }
+        Command::RemoveDestinationById {
+            destination_registration_id,
+            ..
+        } if progress.cancel_destination(&mut rooms.cx, destination_registration_id) => {
+            rooms.cx.events.operation_success(id);
         }
         Command::RemoveDestinationById {
             registration_id,

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use headrace_buffers::log::LogBuffers;
+use headrace_protocol::ErrorCode;
 use headrace_protocol::channel::UdpChannel;
 
 use super::step::{Adds, Next, Origin, Step};
@@ -176,6 +177,19 @@ impl Progress {
         self.lookups
             .retain(|lookup| lookup.origin.correlation_id != correlation_id || lookup.adds != adds);
         self.lookups.len() < count
+    }
+
+    /// Gives up a destination that is to be removed before its name is looked up, and tells the one that waits for it; false
+    /// when it does not wait.
+    pub(crate) fn cancel_destination(&mut self, cx: &mut Context, correlation_id: i64) -> bool {
+        let is_given_up = self.cancel(correlation_id, Adds::Destination);
+        if is_given_up {
+            let text = format!(
+                "destination was removed before its name was looked up, registrationId={correlation_id}"
+            );
+            cx.events.error(correlation_id, ErrorCode::GenericError, &text);
+        }
+        is_given_up
     }
 
     /// Gives up what a client that has gone waited for.

@@ -19,11 +19,13 @@ use headrace_buffers::loss_report::LossReport;
 use headrace_protocol::congestion::{CongestionControl, RebuildProgress};
 use headrace_protocol::loss::LossDetector;
 
+use super::intake::Intake;
 use super::loss_log::LossLog;
 use crate::conductor::context::Context;
 use crate::conductor::counters::{Counters, NO_OWNER, StreamKey};
 use crate::conductor::events::StreamDescription;
-use crate::conductor::held_back::{HeldBack, Holder, IMAGE_HELD, is_used_up};
+use crate::conductor::held_back::{Holder, IMAGE_HELD, is_used_up};
+use crate::conductor::marks::Mark;
 use crate::conductor::subscriptions::Subscription;
 use crate::conductor::subscriptions::links::{Link, Links, UntetheredAction, UntetheredTimeouts};
 use crate::endpoint::EndpointId;
@@ -83,7 +85,8 @@ pub(crate) struct Image {
     is_released: bool,
     /// Its last reader was turned away, and may not rejoin.
     is_left_for_good: bool,
-    held_back: HeldBack,
+    held_back: Mark<Holder>,
+    intake: Intake,
 }
 
 /// What a tick asks the conductor to do.
@@ -123,7 +126,8 @@ impl Image {
             since_ns: now_ns,
             is_released: false,
             is_left_for_good: false,
-            held_back: HeldBack::default(),
+            held_back: Mark::default(),
+            intake: Intake::default(),
             spec,
         }
     }
@@ -158,6 +162,14 @@ impl Image {
             && subscription.matches_stream(shared.stream_id, shared.session_id)
             && self.state() < ImageState::Linger
             && !self.links.contains(subscription.registration_id)
+    }
+
+    /// True for the image of that stream id and session, if its packets are taken, and it has readers.
+    pub(crate) fn is_read(&self, endpoint: EndpointId, stream: (i32, i32)) -> bool {
+        let shared = &self.spec.shared;
+        (self.spec.endpoint, (shared.stream_id, shared.session_id)) == (endpoint, stream)
+            && self.state() <= ImageState::Active
+            && !self.links.is_empty()
     }
 
     /// True when a later subscription may join.
@@ -218,6 +230,7 @@ impl Image {
             cx.counters.free_all([&cubic.round_trip, &cubic.window]);
         }
         self.held_back.free(&mut cx.counters);
+        self.intake.free(&mut cx.counters);
         cx.free_log(shared.log.clone(), self.spec.log_file_name);
     }
 
@@ -381,8 +394,8 @@ impl Image {
         tick
     }
 
-    /// Notes which reader keeps the sender from sending now, if the window is used up.
-    pub(crate) fn note_holder(&mut self, counters: &mut Counters) {
+    /// Notes which reader keeps the sender from sending now, if the window is used up, and whether what arrives is dropped.
+    pub(crate) fn note_troubles(&mut self, counters: &mut Counters) {
         let window = i64::from(self.next_status.window_length);
         let is_held = |reader: &&Link| {
             let limit = reader.position.get_acquire() + window;
@@ -399,6 +412,7 @@ impl Image {
         };
         self.held_back
             .look(holder, (IMAGE_HELD, "rcv-held"), key, counters);
+        self.intake.look(shared, key, counters);
     }
 
     /// The one place where the conductor's half changes its state, and starts the clock of the new one. The receiver's

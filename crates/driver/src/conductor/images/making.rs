@@ -22,7 +22,7 @@ use crate::conductor::subscriptions::links::UntetheredTimeouts;
 use crate::conductor::subscriptions::{Subscription, Subscriptions};
 use crate::endpoint::EndpointId;
 use crate::errors::CommandError;
-use crate::proxy::ReceiverCommand;
+use crate::proxy::{ReceiverCommand, SessionName};
 use crate::resource_tasks::{CreateLog, ResourceTask};
 use crate::shared::ImageShared;
 use crate::shared::image::{ImageCounters, ImageIdentity};
@@ -40,6 +40,11 @@ pub(crate) struct Arrival {
 }
 
 impl Arrival {
+    /// Stream id and session.
+    pub(crate) fn stream(&self) -> (i32, i32) {
+        (self.setup.stream_id, self.setup.session_id)
+    }
+
     fn first_matching<'a>(
         &self,
         subscriptions: &'a Subscriptions,
@@ -66,12 +71,13 @@ impl Arrival {
     }
 
     /// Lets the receiver ask again.
-    fn clear_session(&self, cx: &mut Context) {
-        cx.receiver.send(ReceiverCommand::ClearSession {
+    fn forget(&self, cx: &mut Context) {
+        let (stream_id, session_id) = self.stream();
+        cx.receiver.send(ReceiverCommand::ForgetArrival(SessionName {
             endpoint: self.endpoint,
-            stream_id: self.setup.stream_id,
-            session_id: self.setup.session_id,
-        });
+            stream_id,
+            session_id,
+        }));
     }
 }
 
@@ -101,7 +107,7 @@ impl Making {
         self.pending.is_empty()
     }
 
-    /// The receiver saw the SETUP of a stream: has a log created for it if it has a subscription.
+    /// Has a log created for the image of a stream, if it has a subscription.
     pub(crate) fn begin(
         &mut self,
         cx: &mut Context,
@@ -112,7 +118,7 @@ impl Making {
     ) {
         if let Err(error) = self.try_begin(cx, subscriptions, channels, arrival, next_id) {
             cx.record_image_error(&error);
-            arrival.clear_session(cx);
+            arrival.forget(cx);
         }
     }
 
@@ -129,7 +135,7 @@ impl Making {
             .check()
             .map_err(|error| CommandError::generic(format!("image not created, source={source}: {error}")))?;
         let Some((subscription, params)) = arrival.first_matching(subscriptions) else {
-            arrival.clear_session(cx);
+            arrival.forget(cx);
             return Ok(());
         };
         let local_room = arrival.local_room(channels);
@@ -165,6 +171,14 @@ impl Making {
             log_file_name,
         });
         Ok(())
+    }
+
+    /// True while the log of this stream's image is created.
+    pub(crate) fn is_under_way(&self, arrival: &Arrival) -> bool {
+        let mut pending = self.pending.iter();
+        pending.any(|PendingImage { arrival: other, .. }| {
+            (other.endpoint, other.stream()) == (arrival.endpoint, arrival.stream())
+        })
     }
 
     /// True when a log was asked for by an image.
@@ -204,7 +218,7 @@ impl Making {
             Err(error) => cx.record_image_error(&error),
         }
         self.release(cx, pending.arrival.setup.term_length as usize);
-        pending.arrival.clear_session(cx);
+        pending.arrival.forget(cx);
         channels.detach_image(cx, pending.arrival.endpoint);
         None
     }

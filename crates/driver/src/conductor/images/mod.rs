@@ -2,6 +2,7 @@
 
 mod budget;
 mod image;
+mod intake;
 mod loss_log;
 mod making;
 
@@ -11,6 +12,7 @@ use headrace_buffers::doorbell::Doorbell;
 use headrace_buffers::log::LogBuffers;
 use headrace_buffers::loss_report::LossReport;
 
+pub(crate) use intake::IntakeState;
 pub(crate) use making::Arrival;
 
 use super::channels::ReceiveChannels;
@@ -20,7 +22,7 @@ use super::subscriptions::{Subscription, Subscriptions};
 use crate::config::ImageLimits;
 use crate::endpoint::EndpointId;
 use crate::errors::CommandError;
-use crate::proxy::ReceiverCommand;
+use crate::proxy::{ReceiverCommand, SessionName};
 use crate::shared::ImageState;
 use budget::ImageBudget;
 use image::{Image, Rebuild};
@@ -48,6 +50,25 @@ impl Images {
     /// True when there are none, and none are on their way.
     pub(crate) fn is_empty(&self) -> bool {
         self.images.is_empty() && self.making.is_empty()
+    }
+
+    /// The receiver saw the SETUP of a stream: makes its image, unless it is there or under way. The receiver asks again when
+    /// its subscription went and another one came before it was told of the image, which is for both.
+    pub(crate) fn begin(
+        &mut self,
+        cx: &mut Context,
+        subscriptions: &Subscriptions,
+        channels: &mut ReceiveChannels,
+        arrival: Arrival,
+        next_id: impl FnOnce() -> i64,
+    ) {
+        let is_there = self
+            .images
+            .iter()
+            .any(|image| image.is_read(arrival.endpoint, arrival.stream()));
+        if !is_there && !self.making.is_under_way(&arrival) {
+            self.making.begin(cx, subscriptions, channels, arrival, next_id);
+        }
     }
 
     /// The log of an image was made, or could not be.
@@ -168,7 +189,7 @@ impl Images {
                 config.image_liveness_timeout_ns,
             );
             announce_untethered(cx, &tick.untethered, image.describe_stream());
-            image.note_holder(&mut cx.counters);
+            image.note_troubles(&mut cx.counters);
             if tick.has_ended {
                 end(cx, channels, image);
             }
@@ -208,11 +229,11 @@ fn end(cx: &mut Context, channels: &mut ReceiveChannels, image: &Image) {
     });
     if image.may_be_joined_again() {
         let shared = &image.spec().shared;
-        cx.receiver.send(ReceiverCommand::ClearSession {
+        cx.receiver.send(ReceiverCommand::EndCoolDown(SessionName {
             endpoint,
             stream_id: shared.stream_id,
             session_id: shared.session_id,
-        });
+        }));
     }
     channels.detach_image(cx, endpoint);
 }

@@ -11,7 +11,8 @@ use super::unblock::BlockedCheck;
 use crate::conductor::context::Context;
 use crate::conductor::counters::{NO_OWNER, StreamKey};
 use crate::conductor::events::{PublicationDescription, StreamDescription};
-use crate::conductor::held_back::{HeldBack, Holder, PUBLISHER_HELD};
+use crate::conductor::held_back::{Holder, PUBLISHER_HELD};
+use crate::conductor::marks::Mark;
 use crate::conductor::subscriptions::links::{Links, UntetheredTimeouts};
 use crate::event_recorder::{EventRecorder, Subject};
 use crate::shared::ConnectionState;
@@ -117,7 +118,7 @@ pub(crate) struct Stream {
     handle_count: usize,
     clean_position: i64,
     blocked: BlockedCheck,
-    held_back: HeldBack,
+    held_back: Mark<Holder>,
 }
 
 impl Stream {
@@ -131,7 +132,7 @@ impl Stream {
             handle_count: 0,
             clean_position: start_position,
             blocked: BlockedCheck::new(start_position, now_ns),
-            held_back: HeldBack::default(),
+            held_back: Mark::default(),
             spec,
         }
     }

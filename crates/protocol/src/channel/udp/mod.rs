@@ -270,7 +270,13 @@ pub fn address(
     text: &str,
     environment: &UdpEnvironment<'_>,
 ) -> Result<SocketAddr, ChannelError> {
-    let host_port = HostPort::parse(text, Port::Required)
-        .map_err(|fault| ChannelError::invalid(format!("{fault}: {key}={text}, channel={uri}")))?;
+    let host_port = HostPort::parse(text, Port::Required).map_err(|fault| {
+        let advice = if text.contains('?') {
+            "only the first parameter follows a '?', each other one a '|'"
+        } else {
+            "an address is a host and the number of a port, such as localhost:40123 or [::1]:40123"
+        };
+        ChannelError::invalid(format!("{fault}: {key}={text}, channel={uri}; {advice}"))
+    })?;
     host_port.resolve(key, text, environment.resolver)
 }

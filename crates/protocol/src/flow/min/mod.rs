@@ -5,9 +5,12 @@
 //! is silent for the time-out. One that reports from more than its window below the slowest is not let in, so that a
 //! stale receiver does not stop the group. Where receivers have equal windows that is the specification's rule, which
 //! compares ends of windows and would keep out a newcomer with a smaller window. From the SETUP that a newcomer asked
-//! for until its first status message the limit stays put, so that the sender does not overrun it before it can speak. The
-//! first receiver of a stream that spies move holds them in the same way.
+//! for until its first status message the limit stays put. The first receiver of a stream that spies move holds them in the
+//! same way.
 
+mod newcomers;
+
+use self::newcomers::Newcomers;
 use super::FlowControl;
 use crate::frame::{ErrorFrame, StatusMessage};
 
@@ -37,23 +40,13 @@ struct Receiver {
     is_leaving: bool,
 }
 
-/// The limit in force when a newcomer was sent its SETUP.
-#[derive(Clone, Copy, Debug)]
-struct Hold {
-    limit: i64,
-    since_ns: i64,
-}
-
 /// The limit is the smallest of those that the receivers that count gave last. It may go back.
 #[derive(Clone, Debug)]
 pub struct MinFlowControl {
     group: Group,
     retransmit_window_multiple: i32,
     receivers: Vec<Receiver>,
-    is_setup_wanted: bool,
-    hold: Option<Hold>,
-    // When the first receiver was sent its SETUP, until it speaks.
-    first_is_due_since_ns: Option<i64>,
+    newcomers: Newcomers,
     has_stand_in: bool,
 }
 
@@ -64,9 +57,7 @@ impl MinFlowControl {
             group,
             retransmit_window_multiple,
             receivers: Vec::new(),
-            is_setup_wanted: false,
-            hold: None,
-            first_is_due_since_ns: None,
+            newcomers: Newcomers::new(group.receiver_timeout_ns),
             has_stand_in: false,
         }
     }
@@ -75,15 +66,10 @@ impl MinFlowControl {
         self.group.tag.is_none() || tag == self.group.tag
     }
 
-    fn is_over(&self, since_ns: i64, now_ns: i64) -> bool {
-        since_ns.saturating_add(self.group.receiver_timeout_ns) < now_ns
-    }
-
+    /// Newcomers hold back receivers only: the first of all is let in wherever it is.
     fn held_limit(&mut self, now_ns: i64) -> i64 {
-        if self.hold.is_some_and(|hold| self.is_over(hold.since_ns, now_ns)) {
-            self.hold = None;
-        }
-        self.hold.map_or(UNLIMITED, |hold| hold.limit)
+        let held = self.newcomers.held_limit(now_ns);
+        held.filter(|_| !self.receivers.is_empty()).unwrap_or(UNLIMITED)
     }
 
     fn slowest(&self) -> i64 {
@@ -133,8 +119,7 @@ impl FlowControl for MinFlowControl {
                 is_leaving: false,
             });
             lowest = lowest.min(allowed);
-            self.hold = None;
-            self.first_is_due_since_ns = None;
+            self.newcomers.on_admitted(message.receiver_id, now_ns);
         }
         if !self.has_required_receivers() {
             limit
@@ -158,26 +143,17 @@ impl FlowControl for MinFlowControl {
     }
 
     fn on_setup(&mut self, now_ns: i64, limit: i64) {
-        if !std::mem::take(&mut self.is_setup_wanted) {
-            return;
-        }
-        if self.receivers.is_empty() {
-            self.first_is_due_since_ns = Some(now_ns);
-        } else {
-            self.hold = Some(Hold {
-                limit,
-                since_ns: now_ns,
-            });
-        }
+        self.newcomers.on_setup(limit, now_ns);
     }
 
     fn awaits_first_receiver(&self, now_ns: i64) -> bool {
-        self.first_is_due_since_ns
-            .is_some_and(|since_ns| !self.is_over(since_ns, now_ns))
+        self.receivers.is_empty() && self.newcomers.are_awaited(now_ns)
     }
 
     fn on_trigger_setup(&mut self, message: &StatusMessage) {
-        self.is_setup_wanted |= self.counts(message.group_tag);
+        if self.counts(message.group_tag) {
+            self.newcomers.on_asked(message.receiver_id);
+        }
     }
 
     fn on_error(&mut self, frame: &ErrorFrame) {
