@@ -34,6 +34,7 @@ EVENT_KINDS = (
     "connection",
     "subscription",
     "image",
+    "intake",
     "link",
     "channel",
     "archive",

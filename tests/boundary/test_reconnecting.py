@@ -205,9 +205,12 @@ def test_what_is_added_without_a_driver_waits_for_one(site: Site) -> None:
     assert subscription.receive(timeout_s=TIMEOUT_S).payload == b"x"  # type: ignore[attr-defined]
 
 
-def test_a_handler_that_raises_ends_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("error", [LookupError("of the handler"), SystemExit("of the handler")])
+def test_a_handler_that_raises_ends_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, error: BaseException
+) -> None:
     def raising(_: object) -> None:
-        raise LookupError("of the handler")
+        raise error
 
     with headrace.MediaDriver.embedded(threading_mode="SHARED", dir_delete_on_shutdown=False) as driver:
         client = headrace.connect(
@@ -239,6 +242,80 @@ def test_what_the_next_driver_refuses_is_a_warning(site: Site, caplog: pytest.Lo
         site.start()
         await_true(lambda: any("Address already in use" in text for text in refusals()))
     await_true(lambda: site.client.reconnect_count == 1)
+
+
+def test_a_fault_while_everything_comes_back_is_told_and_tried_again(
+    site: Site, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is no word of a driver too, such as too many open files."""
+    subscription = site.client.add_subscription(IPC, 1)
+    add, faults = subscription._add, [OSError("of the machine")]
+
+    def add_at_the_second_time(client: headrace.Client) -> headrace.Subscription:
+        if faults:
+            raise faults.pop()
+        return add(client)
+
+    monkeypatch.setattr(subscription, "_add", add_at_the_second_time)
+    site.lose_driver()
+    site.restart()
+    (told,) = (one for one in caplog.records if "of the machine" in one.getMessage())
+    assert (told.levelno, bool(told.exc_info)) == (logging.WARNING, True)
+
+
+@pytest.mark.parametrize("kind", ["poll", "controlled_poll"])
+@pytest.mark.parametrize(
+    "error",
+    [headrace.ServerLostError("of a request"), LookupError("of the program")],
+    ids=["of the package", "of the program"],
+)
+def test_what_a_handler_raises_comes_out_of_the_poll_also_while_the_driver_goes(
+    site: Site, kind: str, error: Exception
+) -> None:
+    """Its message counts as consumed: a poll that took it for the driver's end would lose it without a word."""
+    publication = site.client.add_publication(IPC, 1)
+    subscription = site.client.add_subscription(IPC, 1)
+    publication.offer_blocking(b"x", timeout_s=TIMEOUT_S)
+
+    def handler(payload: bytes, header: headrace.Header) -> None:
+        site.driver.close()
+        await_true(lambda: subscription.current.is_closed)
+        raise error
+
+    with pytest.raises(type(error)) as raised:
+        await_true(lambda: getattr(subscription, kind)(handler))
+    assert raised.value is error
+    # The same handler meets no message without a driver.
+    assert getattr(subscription, kind)(handler) == 0
+    with pytest.raises(TypeError, match="handler=None: must be callable"):
+        getattr(subscription, kind)(None)
+
+
+def test_an_event_loop_that_closes_at_that_moment_keeps_nothing_from_being_told(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that a thread closes between a look at it and the call."""
+    publication = site.client.add_publication(IPC, 1)
+    site.lose_driver()
+    loop = asyncio.new_event_loop()
+    waiting = loop.create_task(publication.offer_async(b"x", timeout_s=None))
+    while not site.client._wakers:
+        loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    with monkeypatch.context() as race:
+        race.setattr(loop, "is_closed", lambda: False)
+        site.client.close()
+    assert site.client.current.is_closed
+    waiting._log_destroy_pending = False  # type: ignore[attr-defined]
+
+
+def test_a_driver_that_no_thread_runs_is_refused() -> None:
+    """The client would find it gone at its first request."""
+    with headrace.MediaDriver.embedded(threading_mode="INVOKER") as driver:
+        with pytest.raises(headrace.ConfigError, match=r'reconnect=True: .*threading_mode="SHARED"'):
+            headrace.connect(driver=driver, reconnect=True)
+        with headrace.connect(driver=driver) as client:
+            client.add_publication(IPC, 1)
 
 
 def test_handlers_without_reconnect_are_refused(media_driver: headrace.MediaDriver) -> None:

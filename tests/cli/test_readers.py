@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import struct
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace._counter_record import CounterRecord
 from headrace.cnc.counters import CountersReader
 from headrace.tools import (
     CncFile,
@@ -31,6 +33,7 @@ from headrace.tools import (
 from headrace.tools.counter_types import Reading, reading_of, type_id_of
 from headrace.tools.snapshot import DriverWatcher
 from headrace.tools.streams import HeldBack
+from headrace.tools.views.stat import read_value
 from tests.cli.fake_cnc import ERRORS, RING, VALUES, FakeCnc, a_busy_driver, loss_entry
 
 
@@ -510,6 +513,15 @@ def test_readings_follow_the_type(driver_directory: Path) -> None:
     assert readings[1] is Reading.COUNT
     assert readings[11] is Reading.CHANNEL_STATUS
     assert readings[12] is Reading.EPOCH_MS
+
+
+@pytest.mark.parametrize("type_name", ["pub-held", "rcv-held", "rcv-drops"])
+def test_a_moment_that_is_zero_is_none(type_name: str) -> None:
+    """Of a publisher that was held back and is free again."""
+    record = CounterRecord(1, type_id_of(type_name), f"{type_name}: by it", 0, 31, -1, 0, bytes(112))
+    assert read_value(record, 1_700_000_000_250) == ""
+    since = dataclasses.replace(record, value=1_700_000_000_000)
+    assert read_value(since, 1_700_000_000_250) == "250 ms ago"
 
 
 def test_errors_are_read_and_old_ones_can_be_left_out(driver_directory: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import threading
 
 import pytest
 
 import headrace
-from tests.helpers import TIMEOUT_S
+from headrace import aio
+from tests.helpers import TIMEOUT_S, await_true
 
 pytestmark = pytest.mark.boundary
 
@@ -133,6 +135,58 @@ def test_a_requester_belongs_to_threads_or_to_one_loop(start, ask):
         assert await of_loop.request_async(b"d") == b"D"
 
     run(later())
+
+
+def test_a_second_loop_reads_after_one_that_was_closed_with_its_reader_waiting(start, ask, release):
+    def wait(request: bytes) -> bytes:
+        release.wait(TIMEOUT_S)
+        return request.upper()
+
+    start(wait)
+    requester = ask()
+    first = asyncio.new_event_loop()
+    with pytest.raises(headrace.RequestTimeoutError):
+        first.run_until_complete(requester.request_async(b"late", 0.05))
+    # A call that its loop leaves behind, too.
+    left = first.create_task(requester.request_async(b"left"))
+    await_true(lambda: first.run_until_complete(asyncio.sleep(0)) or requester.in_flight_count == 1)
+    first.close()
+    for task in (left, requester._link.current.reading):
+        # That asyncio says so is of no use here.
+        task._log_destroy_pending = False
+    release.set()
+
+    async def main():
+        assert await requester.request_async(b"next") == b"NEXT"
+        assert requester.in_flight_count == 0
+        await requester._link.current.reading
+
+    run(main())
+    assert not left.done()
+    assert requester.unclaimed_count == 2
+
+
+def test_what_ends_the_reading_is_told_to_each_call_and_the_next_one_is_answered(start, ask, monkeypatch):
+    start(upper)
+    requester = ask()
+
+    async def without_descriptors(*_: object) -> None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    async def main():
+        assert await requester.request_async(b"one") == b"ONE"
+        with monkeypatch.context() as patch:
+            patch.setattr(aio, "wait_for_messages", without_descriptors)
+            ends = await asyncio.gather(
+                *(requester.request_async(b"x") for _ in range(3)), return_exceptions=True
+            )
+        assert [type(end) for end in ends] == [OSError] * 3
+        assert {end.errno for end in ends} == {errno.EMFILE}
+        # One that all shared would show the traceback of each.
+        assert len({id(end) for end in ends}) == 3
+        assert await requester.request_async(b"two") == b"TWO"
+
+    run(main())
 
 
 def test_closing_ends_calls(start, ask, release):

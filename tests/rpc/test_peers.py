@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,40 @@ def test_calls_end_when_the_process_of_the_server_is_killed_and_the_next_one_ans
     assert requester.request(b"two") == b"TWO"
     # The next server may carry out what the first had not read, for a call that has ended.
     assert requester.unclaimed_count <= 1
+
+
+@pytest.mark.parametrize("route", ["ipc"], indirect=True)
+def test_a_request_that_waits_for_a_server_goes_to_the_next_one_when_the_loss_of_the_first_is_noticed(
+    start, ask
+):
+    handled = []
+
+    def handle(request: bytes) -> bytes:
+        handled.append(request)
+        return request.upper()
+
+    first, requester = start(upper), ask()
+    assert requester.request(b"one") == b"ONE"
+    exchange = requester._link.current
+    noticed = threading.Event()
+    on_lost = exchange._on_lost
+
+    def note_and_go_on(lost: Any) -> None:
+        on_lost(lost)
+        noticed.set()
+
+    exchange._on_lost = note_and_go_on
+    first.close()
+    # At once, while its stream of answers ends up to a second later.
+    await_true(lambda: not requester.is_connected)
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(requester.request, b"two")
+        await_true(lambda: requester.in_flight_count == 1)
+        assert noticed.wait(TIMEOUT_S)
+        start(handle)
+        assert answer.result(TIMEOUT_S) == b"TWO"
+    assert handled == [b"two"]
+    assert requester.in_flight_count == requester.unclaimed_count == 0
 
 
 @pytest.mark.parametrize("kind", ["thread", "async"])

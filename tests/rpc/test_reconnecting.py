@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import headrace
+from headrace import aio
 from headrace.client import ConnectionState, ReconnectingClient
 from tests.helpers import TIMEOUT_S, await_true
 
@@ -52,6 +53,12 @@ class Site:
     def restart(self) -> None:
         self.lose_driver()
         self.start()
+
+    def let_clients_end(self) -> None:
+        """Starts a driver for the threads of closed clients that still wait for one, and waits until they end."""
+        self.start()
+        for client in self.clients:
+            client._thread.join(TIMEOUT_S)
 
     def server(self, client: Any, handler: Callable[[bytes], Any]) -> headrace.Server:
         server = headrace.Server(client, self.route.channel, self.stream_id, handler, **self.route.options)
@@ -233,6 +240,60 @@ def test_what_is_closed_without_a_driver_ends(site: Site) -> None:
     site.await_connection()
     # Neither came back.
     assert not list(Path(site.directory, "publications").iterdir())
+
+
+@pytest.mark.parametrize("kind", ["plain", "coroutine"])
+def test_a_client_that_is_closed_without_a_driver_ends_both(
+    site: Site, release: threading.Event, kind: str
+) -> None:
+    stuck = Stuck(release)
+    clients = [site.client() for _ in range(2)]
+    server = site.server(clients[0], getattr(stuck, kind))
+    requester, of_coroutines = [site.requester(clients[1]) for _ in range(2)]
+    assert requester.request(b"one") == b"ONE"
+    call = requester.submit(b"stuck")
+    assert stuck.taken.wait(TIMEOUT_S)
+    site.lose_driver()
+    for client in clients:
+        client.close()
+    release.set()
+    await_true(lambda: site.ends)
+    assert site.ends == [None]
+    for late in (
+        call.result,
+        lambda: requester.request(b"two"),
+        lambda: asyncio.run(of_coroutines.request_async(b"two")),
+    ):
+        with pytest.raises(headrace.ClosedError, match=r"Requester\(.* is closed"):
+            late()
+    if kind == "plain":
+        with pytest.raises(headrace.ClosedError, match=r"Server\(.* is closed"):
+            server.poll()
+    site.let_clients_end()
+
+
+def test_a_coroutine_that_waits_is_told_that_its_client_was_closed_without_a_driver(
+    site: Site, release: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stuck = Stuck(release)
+    server_client, client = site.client(), site.client()
+    site.server(server_client, stuck.plain)
+    requester = site.requester(client)
+
+    async def closed_meanwhile(*_: object) -> None:
+        await asyncio.to_thread(site.lose_driver)
+        client.close()
+
+    async def main() -> None:
+        call = asyncio.create_task(requester.request_async(b"stuck"))
+        assert await asyncio.to_thread(stuck.taken.wait, TIMEOUT_S)
+        monkeypatch.setattr(aio, "wait_for_messages", closed_meanwhile)
+        with pytest.raises(headrace.ClosedError, match=r"Requester\(.* is closed"):
+            await call
+
+    asyncio.run(asyncio.wait_for(main(), TIMEOUT_S))
+    server_client.close()
+    site.let_clients_end()
 
 
 def test_a_client_that_ends_with_its_driver_says_so_to_both(site: Site, release: threading.Event) -> None:

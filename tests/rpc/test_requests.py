@@ -88,6 +88,29 @@ def test_threads_share_a_requester(start, ask):
             assert answers == [b"T%d-%d" % (name, number) for number in range(50)]
 
 
+class Meeting:
+    """A lock that is first taken when all have come to it."""
+
+    def __init__(self, count: int) -> None:
+        self._all_there = threading.Barrier(count)
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self._all_there.wait(TIMEOUT_S)
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def test_threads_may_make_the_first_request_at_once(start, ask):
+    start(upper)
+    requester = ask()
+    requester._binding = Meeting(2)
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(requester.request, [b"a", b"b"])) == [b"A", b"B"]
+
+
 def test_several_requesters_get_only_their_own_answers(start, ask):
     server = start(upper)
     requesters = [ask() for _ in range(5)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 from pathlib import Path
 
 import pytest
@@ -234,6 +235,33 @@ def test_nothing_is_left_of_a_world() -> None:
     forgotten = Path(World(10).add_node("only").directory)
     gc.collect()
     assert not forgotten.exists()
+
+
+def test_python_collects_again_once_the_last_world_is_closed() -> None:
+    assert gc.isenabled()
+    first, second = World(13), World(14)
+    first.close()
+    first.close()
+    assert not gc.isenabled()
+    second.close()
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        World(15).close()
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_a_wait_may_have_no_end() -> None:
+    with World(16) as world:
+        node = world.add_node("only")
+        world.run_until(lambda: world.now_s > 1, within_s=math.inf)
+        node.run(lambda: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            world.run_for(1e300)
+        with pytest.raises(ValueError, match="NaN"):
+            world.run_for(math.nan)
 
 
 def test_wrong_settings_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

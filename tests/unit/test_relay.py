@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import socket
 import time
 from collections.abc import Callable, Iterator
+from unittest.mock import Mock
 
 import pytest
 
+import headrace
 from headrace.testing import Address, Conditions, Relay
+from headrace.testing.relay import _receive
 from tests.helpers import TIMEOUT_S
 
 COUNT = 400
@@ -115,6 +119,87 @@ def test_a_target_that_is_not_there_is_loss_and_nothing_worse() -> None:
                 source.sendto(b"now", relay.address)
                 source.sendto(b"now", relay.address)
                 assert late.recv(64) == b"now"
+
+
+def test_a_cut_in_a_cut_ends_alone() -> None:
+    with udp_socket() as target, udp_socket() as source, Relay(address_of(target)) as relay:
+        with relay.cut(backward=False):
+            with relay.cut(forward=False):
+                source.sendto(b"in both", relay.address)
+                await_condition(lambda: relay.forward.cut == 1)
+            source.sendto(b"in one", relay.address)
+            await_condition(lambda: relay.forward.cut == 2)
+        source.sendto(b"after", relay.address)
+        assert target.recv(64) == b"after"
+
+
+def raising_on_short(datagram: bytes) -> bool:
+    return datagram[6] == 1
+
+
+def test_what_affects_raises_comes_out_at_the_end_and_traffic_goes_on() -> None:
+    with udp_socket() as target, udp_socket() as source:
+        relay = Relay(address_of(target))
+        relay.set_conditions(forward=Conditions(loss=1, affects=raising_on_short))
+        for datagram in (b"short", b"\1" * 7, b"long enough"):
+            source.sendto(datagram, relay.address)
+        assert [target.recv(64), target.recv(64)] == [b"short", b"long enough"]
+        assert (relay.forward.received, relay.forward.dropped, relay.forward.passed) == (3, 1, 2)
+        with pytest.raises(IndexError) as fault:
+            relay.close()
+        assert fault.traceback[-1].name == "raising_on_short"
+        relay.close()
+
+
+def test_a_failure_of_the_body_has_its_seed_also_beside_one_of_affects() -> None:
+    def fail() -> None:
+        conditions = Conditions(affects=raising_on_short)
+        with (
+            udp_socket() as target,
+            udp_socket() as source,
+            Relay(address_of(target), forward=conditions, seed=18) as relay,
+        ):
+            source.sendto(b"short", relay.address)
+            assert target.recv(64) == b"short"
+            raise RuntimeError("the body failed")
+
+    with pytest.raises(IndexError) as fault:
+        fail()
+    body = fault.value.__context__
+    assert str(body) == "the body failed"
+    assert "HEADRACE_SEED=18" in body.__notes__[0]
+
+
+@pytest.mark.parametrize("host", ["10.1.2.3", "::1"])
+def test_a_target_that_no_datagram_can_reach_is_refused(host: str) -> None:
+    with pytest.raises(headrace.ConfigError, match=r"target=.*bind=\('127.0.0.1', 0\): .*give bind="):
+        Relay((host, 40456))
+
+
+def test_a_source_for_which_there_is_no_socket_is_counted_and_ends_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with udp_socket() as target, udp_socket() as source, Relay(address_of(target)) as relay:
+
+        def refuse(host: str, target: Address) -> socket.socket:
+            raise OSError(errno.EMFILE, "too many open files")
+
+        with monkeypatch.context() as patched:
+            patched.setattr("headrace.testing.relay._connected_socket", refuse)
+            source.sendto(b"lost", relay.address)
+            await_condition(lambda: relay.failed_sends == 1)
+        source.sendto(b"next", relay.address)
+        assert target.recv(64) == b"next"
+
+
+@pytest.mark.parametrize("error", [errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH])
+def test_what_an_earlier_datagram_met_is_loss_and_nothing_worse(error: int) -> None:
+    """The system tells of it at the next call of its socket."""
+
+    opened = Mock(spec=socket.socket)
+    here = (b"here", ("127.0.0.1", 9))
+    opened.recvfrom.side_effect = [OSError(error, "of an earlier datagram"), here, BlockingIOError()]
+    assert list(_receive(opened)) == [here]
 
 
 def test_a_failure_names_the_seed() -> None:

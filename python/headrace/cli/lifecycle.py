@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import select
 import signal
@@ -50,6 +51,9 @@ def run_to_exit(app: click.Command, arguments: list[str]) -> int:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     if sys.stdout is None:
         return fail("stdout is closed; redirect it to /dev/null to run without output", FAILED)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # What its encoding lacks, such as a letter of a payload in Latin-1, is escaped, as Python does it on stderr.
+        sys.stdout.reconfigure(errors="backslashreplace")
     signal.signal(signal.SIGTERM, _terminate)
     try:
         # Not `app.main`, which has its own ideas of what a closed pipe and Ctrl-C mean.

@@ -168,6 +168,8 @@ def round_trips(
     Raises:
         HeadraceError: No `headrace pong` answers on these streams, or a reply does not arrive.
     """
+    import headrace
+
     durations_ns = array("q")
     clock = time.perf_counter_ns
     padding = bytes(max(0, length - _TIMESTAMP_LENGTH))
@@ -175,16 +177,25 @@ def round_trips(
     def on_reply(payload: bytes, header: Header) -> None:
         durations_ns.append(clock() - int.from_bytes(payload[:_TIMESTAMP_LENGTH], "little"))
 
+    def is_sent() -> bool:
+        result = publication.offer(message)
+        if result is headrace.OfferResult.CLOSED:
+            # Raises why the client ended.
+            replies.poll(on_reply, 1)
+        if result is headrace.OfferResult.NOT_CONNECTED:
+            raise headrace.HeadraceError(silent)
+        return result > 0
+
+    silent = "a reply did not come; is `headrace pong` still running?"
     with client.add_subscription(*pong) as replies, client.add_publication(*ping) as publication:
         no_answer = (
             f"no answer on {ping[0]} stream {ping[1]}; is `headrace pong` running, with the same channels?"
         )
         _await(lambda: publication.is_connected and replies.is_connected, turn, _CONNECT_TIMEOUT_S, no_answer)
-        silent = "a reply did not come; is `headrace pong` still running?"
         for _ in range(warmup + messages):
             message = clock().to_bytes(_TIMESTAMP_LENGTH, "little") + padding
-            while publication.offer(message) <= 0:
-                turn(0)
+            if publication.offer(message) <= 0:
+                _await(is_sent, turn, _REPLY_TIMEOUT_S, silent)
             if not replies.poll(on_reply, 1):
                 _await(lambda: replies.poll(on_reply, 1), turn, _REPLY_TIMEOUT_S, silent)
     return durations_ns[warmup:]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import sys
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TextIO, TypeVar
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
@@ -47,7 +48,9 @@ class OutputConsole(Console):
 
 def print_json(value: object) -> None:
     """One object on a line of its own, at once: a reader of a pipe sees it now."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
+    # An encoding that lacks a character would have it escaped as JSON does not know it.
+    is_unicode = codecs.lookup(sys.stdout.encoding or "utf-8").name == "utf-8"
+    sys.stdout.write(json.dumps(value, ensure_ascii=not is_unicode, separators=(",", ":")) + "\n")
     sys.stdout.flush()
 
 
@@ -72,7 +75,7 @@ def watch(
 
     if as_json:
         _print_objects(take, to_json, once=once, interval_s=interval_s)
-    elif once or not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
+    elif once or not all(map(_is_terminal, (sys.stdin, sys.stdout, sys.stderr))):
         print_whole(draw(take(), None, ""))
     else:
         # Only a live table needs the library, which takes a while to load.
@@ -83,6 +86,11 @@ def watch(
         if app.fault is not None:
             raise app.fault
         OutputConsole().print(app.drawn())
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    """False too for one that the parent has closed, which Python has as ``None``."""
+    return stream is not None and stream.isatty()
 
 
 def contains(search: str, *texts: object) -> bool:

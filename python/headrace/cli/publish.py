@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -160,7 +161,8 @@ def _input(
     source: tuple[str, ...], texts: tuple[str, ...], length: int | None, repeat: int
 ) -> Iterator[bytes]:
     for _ in range(repeat):
-        yield from (text.encode() for text in texts)
+        # The bytes that were typed, also where they are no UTF-8.
+        yield from map(os.fsencode, texts)
         yield from sources.messages(source, length)
 
 

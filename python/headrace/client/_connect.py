@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, overload
 
+from headrace import _core
 from headrace._arguments import checked
 from headrace._checks import wrong
 from headrace.client._client import Client
@@ -55,7 +56,8 @@ def connect(
 
     Args:
         directory: As for :meth:`Client.connect`.
-        driver: As for :meth:`Client.connect`.
+        driver: As for :meth:`Client.connect`. With ``reconnect`` it must have threads of its own: not a driver in
+            invoker mode, and not a node of a simulated world.
         reconnect: Connect again when the driver ended and another one started in the directory; publications and
             subscriptions then come back. The first driver is waited for as without it.
         on_disconnect: Given the reason when the driver ended. With ``reconnect`` only, as the next; both run on a
@@ -78,6 +80,12 @@ def connect(
         if driver._clock is not SYSTEM_CLOCK:
             rule = "a reconnecting client has a thread of its own, and the nodes of a world have one for all"
             raise wrong("reconnect", reconnect, rule)
+        if _is_invoked(driver):
+            rule = (
+                "a reconnecting client runs no driver, and this one is in invoker mode: give it threads, as with "
+                'threading_mode="SHARED", or connect without reconnect'
+            )
+            raise wrong("reconnect", reconnect, rule)
         # The next driver is another object, in the same directory.
         directory = driver.directory
     handler = keywords.get("on_close")
@@ -89,3 +97,9 @@ def connect(
         return Client.connect(directory, **again)
 
     return ReconnectingClient(connect_again, on_disconnect=on_disconnect, on_reconnect=on_reconnect)
+
+
+def _is_invoked(driver: LocalDriver) -> bool:
+    """Whether a driver has no threads: it runs only while its program, or a client made with it, runs it."""
+    core = driver._driver
+    return isinstance(core, _core.MediaDriver) and dict(core.settings)["aeron.threading.mode"] == "INVOKER"

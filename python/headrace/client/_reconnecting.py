@@ -78,8 +78,8 @@ class ReconnectingClient(EitherClosing):
         self._added: list[Reconnecting[Any]] = []
         # Counts the changes of what a driver is given; one that was given something else is given all again.
         self._revision = 0
-        # What the last driver said that did not take everything back.
-        self._refusal: HeadraceError | None = None
+        # Why not everything is back: what the last driver said, or a fault of what was to come back.
+        self._refusal: Exception | None = None
         self._state = ConnectionState.CONNECTED
         self._connection = 0
         self._client = connect(self._notify)
@@ -212,7 +212,8 @@ class ReconnectingClient(EitherClosing):
         loop, changed = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:
-            if not loop.is_closed():
+            # A loop that has closed, in whatever moment, has nothing that waits.
+            with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(changed.set)
 
         with self._changed:
@@ -273,12 +274,16 @@ class ReconnectingClient(EitherClosing):
             with self._changed:
                 added, revision = list(self._added), self._revision
             natives = [each._add(client) for each in added]
-        except HeadraceError as error:
-            # Without a driver all is as it should be; what a driver refuses may need a person.
+        except Exception as error:
+            # Without a driver all is as it should be; what a driver refuses may need a person. Any other fault is told
+            # of with its traceback, and must not end the thread that brings everything back.
             is_absent = isinstance(error, DriverTimeoutError)
             self._refusal = None if is_absent else error
             level = logging.INFO if is_absent else logging.WARNING
-            CLIENT.log(level, "not connected again yet: directory=%s: %s", self.directory, error)
+            is_fault = not isinstance(error, HeadraceError)
+            CLIENT.log(
+                level, "not connected again yet: directory=%s: %s", self.directory, error, exc_info=is_fault
+            )
             if client is not None:
                 client.close()
             return False
@@ -297,11 +302,11 @@ class ReconnectingClient(EitherClosing):
 
 
 def _tell(handler: Callable[[_Value], object] | None, value: _Value) -> None:
-    """What a handler raises has no caller, and must not end the thread that brings everything back."""
+    """What a handler raises, also to exit, has no caller, and must not end the thread that brings everything back."""
     if handler is not None:
         try:
             handler(value)
-        except Exception:
+        except BaseException:
             CLIENT.exception("a handler raised: %r", handler)
 
 

@@ -6,7 +6,7 @@ They stand for an object of the present driver, which the reconnecting client re
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -26,6 +26,7 @@ from headrace.client._destinations import Destinations
 if TYPE_CHECKING:
     from typing import Self
 
+    from headrace._core import Header
     from headrace.client._client import Client
     from headrace.client._data import Data
     from headrace.clock import Clock
@@ -125,14 +126,18 @@ class Reconnecting(Closing, Generic[_Native]):
         if not native.is_closed:
             raise error
 
-    def _now(self, call: Callable[[_Native], _Value], without_driver: _Value) -> _Value:
-        """A call that does not block."""
+    def _now(
+        self, call: Callable[[_Native], _Value], without_driver: _Value, raised: Sequence[BaseException] = ()
+    ) -> _Value:
+        """A call that does not block. What the program has `raised` in it is never taken for the driver's end."""
         native = self._bound[1]
         try:
             return call(native)
         except HeadraceError as error:
-            self._raise_unless_lost(native, error)
-            return without_driver
+            if not raised:
+                self._raise_unless_lost(native, error)
+                return without_driver
+        raise raised[0]
 
     def _waiting(
         self, call: Callable[[_Native, float | None], _Value], timeout_s: float | None
@@ -394,15 +399,24 @@ class ReconnectingSubscription(_ReconnectingStream[Subscription]):
     """
 
     def poll(self, handler: Any, limit: int = 10, *, assemble: bool = True, view: bool = False) -> int:
-        """As ``Subscription.poll``; takes nothing while there is no driver."""
-        return self._now(lambda native: native.poll(handler, limit, assemble=assemble, view=view), 0)
+        """As ``Subscription.poll``; takes nothing while there is no driver.
+
+        What the handler raises comes out, also while the driver goes.
+        """
+        return self._handled(
+            handler, lambda native, watched: native.poll(watched, limit, assemble=assemble, view=view)
+        )
 
     def controlled_poll(
         self, handler: Any, limit: int = 10, *, assemble: bool = True, view: bool = False
     ) -> int:
-        """As ``Subscription.controlled_poll``; takes nothing while there is no driver."""
-        return self._now(
-            lambda native: native.controlled_poll(handler, limit, assemble=assemble, view=view), 0
+        """As ``Subscription.controlled_poll``; takes nothing while there is no driver.
+
+        What the handler raises comes out, also while the driver goes.
+        """
+        return self._handled(
+            handler,
+            lambda native, watched: native.controlled_poll(watched, limit, assemble=assemble, view=view),
         )
 
     def poll_batch(self, limit: int = 4096, *, assemble: bool = True) -> FragmentBatch:
@@ -425,6 +439,25 @@ class ReconnectingSubscription(_ReconnectingStream[Subscription]):
         """As ``Subscription.wait_until_connected``, waiting for a driver as well."""
         call = lambda native, left_s: native.wait_until_connected(left_s, idle=idle)  # noqa: E731
         return self._wait_for_peer(call, timeout_s)
+
+    def _handled(self, handler: Any, poll: Callable[[Subscription, Any], int]) -> int:
+        """A poll that calls a handler, which raises to the caller of the poll: its message counts as consumed."""
+        raised: list[BaseException] = []
+
+        def watched(payload: Any, header: Header) -> Any:
+            try:
+                return handler(payload, header)
+            except BaseException as error:
+                raised.append(error)
+                raise
+
+        try:
+            # What cannot be called is refused by the poll.
+            given = watched if callable(handler) else handler
+            return self._now(lambda native: poll(native, given), 0, raised)
+        finally:
+            # The error has this frame, and would keep itself.
+            raised.clear()
 
     def __iter__(self) -> Self:
         return self

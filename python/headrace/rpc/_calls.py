@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Protocol
 
 from headrace._exceptions import RemoteError
@@ -32,6 +32,8 @@ class Calls:
     def __init__(self) -> None:
         # With what reads the answers of each.
         self._outcomes: dict[int, tuple[Outcome, object]] = {}
+        # Those of them whose requests are still to be sent: no server can lose them.
+        self._unsent: set[int] = set()
         self._ids = itertools.count(1)
         self.unclaimed_count = 0
 
@@ -42,13 +44,25 @@ class Calls:
         """A correlation id that no other call has."""
         return next(self._ids)
 
-    def add(self, correlation_id: int, outcome: Outcome, reader: object) -> None:
+    def add(self, correlation_id: int, outcome: Outcome, reader: object, *, is_sent: bool = True) -> None:
         """The answer with this correlation id is for it."""
+        if not is_sent:
+            self._unsent.add(correlation_id)
         self._outcomes[correlation_id] = outcome, reader
+
+    def note_sent(self, correlation_id: int) -> None:
+        """Its request has been sent."""
+        self._unsent.discard(correlation_id)
 
     def forget(self, correlation_id: int) -> None:
         """Its answer is no longer wanted."""
         self._outcomes.pop(correlation_id, None)
+        self._unsent.discard(correlation_id)
+
+    def forget_all(self) -> None:
+        """No answer is wanted any more."""
+        self._outcomes.clear()
+        self._unsent.clear()
 
     def settle(self, message: bytes, _: object) -> None:
         """Give an answer to its call; one that no call waits for is counted."""
@@ -63,10 +77,19 @@ class Calls:
         else:
             outcome.set_exception(RemoteError(message[HEADER_LENGTH:].decode(errors="replace")))
 
-    def fail(self, error: Callable[[], Exception], reader: object = None) -> None:
-        """End the calls whose answers this one reads, or all, with an error."""
+    def fail(self, error: Exception, reader: object = None) -> None:
+        """End the calls that were sent and whose answers this one reads, or all, each with an error of its own."""
         for correlation_id, (outcome, of) in list(self._outcomes.items()):
-            if reader is None or of is reader:
-                self._outcomes.pop(correlation_id, None)
+            if reader is None or (of is reader and correlation_id not in self._unsent):
+                self.forget(correlation_id)
                 if not outcome.done():
-                    outcome.set_exception(error())
+                    outcome.set_exception(_another(error))
+
+
+def _another(error: Exception) -> Exception:
+    """The same error once more: one that several calls raise would collect the tracebacks of them all."""
+    try:
+        return copy.copy(error).with_traceback(error.__traceback__)
+    except Exception:
+        # Of a class that cannot be copied.
+        return error

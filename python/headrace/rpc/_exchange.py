@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headrace._exceptions import PublicationTimeoutError
+from headrace._weak import weakly
 from headrace.rpc._channels import answers_channel, answers_stream, with_params
 from headrace.rpc._reading import LOOK_S, ThreadReader
 
 if TYPE_CHECKING:
     import asyncio
 
+    from headrace._exceptions import HeadraceError
     from headrace.client import Client, Image
     from headrace.clock import Deadline
     from headrace.rpc._calls import Calls
@@ -54,7 +56,7 @@ class Exchange:
         route: Where they go.
         calls: Who gets the answers.
         on_lost: Called with this when a server's stream of answers ended, on the client's conductor thread.
-        is_lost: Whether this has ended with its driver while another one follows.
+        end_of: Given this and what a read raised: what the calls are told that wait for their answers.
     """
 
     def __init__(
@@ -64,18 +66,18 @@ class Exchange:
         calls: Calls,
         *,
         on_lost: Callable[[Exchange], object],
-        is_lost: Callable[[Exchange], bool],
+        end_of: Callable[[Exchange, HeadraceError], HeadraceError],
     ) -> None:
         self.client = client
         self.reading: asyncio.Task[None] | None = None
         self._on_lost = on_lost
         self.answers = client.add_subscription(
-            route.answers_channel, route.answers_stream_id, on_unavailable_image=self._on_unavailable
+            route.answers_channel, route.answers_stream_id, on_unavailable_image=weakly(self._on_unavailable)
         )
         self.reader = ThreadReader(
             self.answers,
             calls,
-            is_lost=lambda: is_lost(self),
+            end_of=lambda error: end_of(self, error),
             is_abandoned=lambda: self.is_abandoned,
             missing=lambda: self.missing,
         )

@@ -12,7 +12,7 @@ from headrace.client._reconnecting_streams import Reconnecting
 if TYPE_CHECKING:
     from headrace.client import Client
 
-__all__ = ["Link", "end_of", "link"]
+__all__ = ["Link", "link"]
 
 
 class Held(Protocol):
@@ -41,6 +41,9 @@ class Link(Protocol[_Held]):
     def is_lost(self, held: _Held) -> bool:
         """True for what ended with its driver, when another one follows."""
 
+    def end_of(self, side: object) -> HeadraceError:
+        """Why the server or the requester has ended: the program closed it or its client, or the driver ended."""
+
     def waiting(
         self, call: Callable[[_Held, float | None], _Value], timeout_s: float | None
     ) -> _Value | None:
@@ -61,6 +64,8 @@ class _OneDriver(Generic[_Held]):
     """For a client that ends with its driver."""
 
     def __init__(self, client: Client, add: Callable[[Client], _Held]) -> None:
+        self._client = client
+        self._is_closed = False
         self.current = add(client)
 
     @property
@@ -69,6 +74,14 @@ class _OneDriver(Generic[_Held]):
 
     def is_lost(self, _: _Held) -> bool:
         return False
+
+    def end_of(self, side: object) -> HeadraceError:
+        if not self._is_closed:
+            try:
+                self._client.next_correlation_id()
+            except HeadraceError as reason:
+                return reason
+        return ClosedError(f"{side!r} is closed")
 
     def waiting(
         self, call: Callable[[_Held, float | None], _Value], timeout_s: float | None
@@ -79,6 +92,7 @@ class _OneDriver(Generic[_Held]):
         return await call(self.current)
 
     def close(self) -> None:
+        self._is_closed = True
         self.current.close()
 
 
@@ -87,6 +101,10 @@ class _EachDriver(Reconnecting[_Held]):
 
     def is_lost(self, held: _Held) -> bool:
         return self._is_lost(held)
+
+    def end_of(self, side: object) -> HeadraceError:
+        # It outlives each driver, so only the program ends it: the last driver's client may tell of a driver's end.
+        return ClosedError(f"{side!r} is closed")
 
     def waiting(
         self, call: Callable[[_Held, float | None], _Value], timeout_s: float | None
@@ -104,13 +122,3 @@ def link(client: Client | ReconnectingClient, add: Callable[[Client], _Held]) ->
     if isinstance(client, ReconnectingClient):
         return _EachDriver(client, add)
     return _OneDriver(client, add)
-
-
-def end_of(side: object, client: Client, is_closed: bool) -> HeadraceError:
-    """Why a server or a requester has ended: because the program closed it, or with its client."""
-    if not is_closed:
-        try:
-            client.next_correlation_id()
-        except HeadraceError as reason:
-            return reason
-    return ClosedError(f"{side!r} is closed")

@@ -13,9 +13,8 @@ if TYPE_CHECKING:
     from headrace.clock import Deadline
     from headrace.rpc._calls import Calls
 
-__all__ = ["DRIVER_LOST", "LOOK_S", "SERVER_LOST", "Call", "ThreadReader"]
+__all__ = ["LOOK_S", "SERVER_LOST", "Call", "ThreadReader"]
 
-DRIVER_LOST = "the driver ended before the answer came; the request may have been carried out"
 SERVER_LOST = "the server went away before it answered; it may have carried the request out"
 
 # How long a reader sleeps at most before it looks whether its server is lost, which rings no bell.
@@ -34,7 +33,7 @@ class Call:
         self._result: bytes | None = None
         self._error: Exception | None = None
         self._correlation_id = reader.calls.new_id()
-        reader.calls.add(self._correlation_id, self, reader)
+        reader.calls.add(self._correlation_id, self, reader, is_sent=False)
 
     @property
     def correlation_id(self) -> int:
@@ -54,7 +53,9 @@ class Call:
         self._error = error
 
     def result(self) -> bytes:
-        """Wait for the answer, without the GIL, until the time-out of the call is over; Ctrl-C ends the wait.
+        """Wait for the answer, without the GIL, until the time-out of the call is over.
+
+        Ctrl-C ends the wait and not the call: its answer can be waited for again.
 
         Raises:
             RemoteError: The server's handler raised; the text is the server's.
@@ -67,8 +68,10 @@ class Call:
         try:
             if not self.done() and not self._reader.read_until(self, self._deadline):
                 raise RequestTimeoutError(f"no answer came in time: {self._reader.missing()}")
-        finally:
+        except HeadraceError:
+            # Not for what interrupts the wait, such as Ctrl-C.
             self._reader.calls.forget(self._correlation_id)
+            raise
         if self._error is not None:
             raise self._error
         assert self._result is not None
@@ -91,7 +94,7 @@ class ThreadReader:
     Args:
         answers: Where they come.
         calls: Who gets them.
-        is_lost: Whether the answers have ended with their driver while another one follows.
+        end_of: Given what a read raised: what the calls are told. The same error, if only the reading thread is told.
         is_abandoned: Whether no server is left for the requests that were sent.
         missing: What has not come, for the error of a call whose time is over.
     """
@@ -101,23 +104,18 @@ class ThreadReader:
         answers: Subscription,
         calls: Calls,
         *,
-        is_lost: Callable[[], bool],
+        end_of: Callable[[HeadraceError], HeadraceError],
         is_abandoned: Callable[[], bool],
         missing: Callable[[], str],
     ) -> None:
         self.calls = calls
         self.missing = missing
         self._answers = answers
-        self._is_lost = is_lost
+        self._end_of = end_of
         self._is_abandoned = is_abandoned
         self._is_read = False
         self._waiting_count = 0
         self._changed = threading.Condition(threading.Lock())
-
-    def fail(self, error: type[Exception], text: str) -> None:
-        """End the calls whose answers this reads with an error, from any thread."""
-        self.calls.fail(lambda: error(text), self)
-        self.wake()
 
     def wake(self) -> None:
         """Have the threads that wait look at their calls, of which one has ended without an answer."""
@@ -130,30 +128,32 @@ class ThreadReader:
         Raises:
             ClosedError: The subscription is closed.
         """
-        with self._changed:
-            while self._is_read and not call.done():
-                self._waiting_count += 1
-                try:
-                    # The thread that reads wakes this one when answers came, and when it stops reading.
-                    is_late = not self._changed.wait(deadline.left_s())
-                finally:
-                    self._waiting_count -= 1
-                if is_late:
-                    return call.done()
-            if call.done():
-                return True
-            self._is_read = True
+        is_reader = False
         try:
+            with self._changed:
+                while self._is_read and not call.done():
+                    self._waiting_count += 1
+                    try:
+                        # The thread that reads wakes this one when answers came, and when it stops reading.
+                        is_late = not self._changed.wait(deadline.left_s())
+                    finally:
+                        self._waiting_count -= 1
+                    if is_late:
+                        return call.done()
+                if call.done():
+                    return True
+                # Inside the `try`, as Ctrl-C may come at the end of this block.
+                is_reader = self._is_read = True
             return self._read(call, deadline)
-        except HeadraceError:
-            if not self._is_lost():
+        except HeadraceError as error:
+            end = self._end_of(error)
+            if end is error:
                 raise
-            self.fail(ServerLostError, DRIVER_LOST)
+            self.calls.fail(end, self)
             return call.done()
         finally:
-            with self._changed:
-                self._is_read = False
-                self._changed.notify_all()
+            if is_reader:
+                self._stop_reading()
 
     def take(self) -> int:
         """Settle the answers that have come, unless another thread reads them, and count them. Never blocks.
@@ -161,16 +161,22 @@ class ThreadReader:
         Raises:
             ClosedError: The subscription is closed.
         """
-        with self._changed:
-            if self._is_read:
-                return 0
-            self._is_read = True
+        is_reader = False
         try:
+            with self._changed:
+                if self._is_read:
+                    return 0
+                is_reader = self._is_read = True
             return self._settle_all()
         finally:
-            with self._changed:
-                self._is_read = False
-                self._changed.notify_all()
+            if is_reader:
+                self._stop_reading()
+
+    def _stop_reading(self) -> None:
+        """Let the next thread read."""
+        # First, and without the lock: Ctrl-C may come as that is taken.
+        self._is_read = False
+        self.wake()
 
     def _settle_all(self) -> int:
         count = 0
@@ -184,7 +190,8 @@ class ThreadReader:
             message = self._answers.receive(LOOK_S if left_s is None else min(left_s, LOOK_S))
             if message is None:
                 if self._is_abandoned() and not call.done():
-                    # Only this one: another thread may have a call that waits for the next server to be sent.
+                    # Only this one: another thread may just have sent one to the next server.
+                    self.calls.forget(call.correlation_id)
                     call.set_exception(ServerLostError(SERVER_LOST))
                 if deadline.is_over:
                     return call.done()

@@ -24,15 +24,17 @@ from headrace._exceptions import (
 from headrace.rpc._calls import Calls
 from headrace.rpc._exchange import Exchange, Route
 from headrace.rpc._layout import HEADER_LENGTH, Kind, header
-from headrace.rpc._links import Link, end_of, link
-from headrace.rpc._reading import DRIVER_LOST, LOOK_S, SERVER_LOST, Call
+from headrace.rpc._links import Link, link
+from headrace.rpc._reading import LOOK_S, SERVER_LOST, Call
 
 if TYPE_CHECKING:
     from headrace.client import Client, ReconnectingClient
+    from headrace.rpc._reading import ThreadReader
 
 __all__ = ["Requester"]
 
 _POLL_LIMIT = 256
+_DRIVER_LOST = "the driver ended before the answer came; the request may have been carried out"
 
 
 @checked_class
@@ -88,7 +90,7 @@ class Requester(EitherClosing):
                 route,
                 self._calls,
                 on_lost=self._on_lost,
-                is_lost=lambda exchange: self._link.is_lost(exchange),
+                end_of=self._end_of,
             ),
         )
 
@@ -113,7 +115,12 @@ class Requester(EitherClosing):
             DriverTimeoutError: The client ended with its driver.
             ReentrantError: The requester belongs to an event loop.
         """
-        return self.submit(data, timeout_s).result()
+        call = self.submit(data, timeout_s)
+        try:
+            return call.result()
+        finally:
+            # Of one whose wait was interrupted the answer is not wanted any more.
+            call.cancel()
 
     def submit(self, data: Any, timeout_s: float | None = None) -> Call:
         """Send a request and go on: the answer is the result of the call, to be waited for or cancelled.
@@ -132,6 +139,7 @@ class Requester(EitherClosing):
             except BaseException:
                 call.cancel()
                 raise
+            self._calls.note_sent(call.correlation_id)
             return call
 
         try:
@@ -140,7 +148,7 @@ class Requester(EitherClosing):
             missing = refusal if self.is_connected else self._link.current.missing
             raise RequestTimeoutError(f"the request was not sent: {missing}: {self!r}") from refusal
         except (ClosedError, PublicationClosedError) as refusal:
-            raise end_of(self, self._link.current.client, self._is_closed) from refusal
+            raise self._link.end_of(self) from refusal
         except (TypeError, ConfigError) as refusal:
             raise self._refused(data, refusal) from None
         if call is None:
@@ -166,7 +174,7 @@ class Requester(EitherClosing):
                 )
                 return await answer
         except (ClosedError, PublicationClosedError) as refusal:
-            raise end_of(self, self._link.current.client, self._is_closed) from refusal
+            raise self._link.end_of(self) from refusal
         except (TypeError, ConfigError) as refusal:
             raise self._refused(data, refusal) from None
         except DriverTimeoutError:
@@ -189,7 +197,9 @@ class Requester(EitherClosing):
         await aio.offer(exchange.requests, (header(Kind.REQUEST, correlation_id), *parts))
         # From the offer to here the loop reads no answers. What is added has been sent, says the reader to itself.
         self._calls.add(correlation_id, answer, exchange.reader)
-        if exchange.reading is None or exchange.reading.done():
+        reading = exchange.reading
+        # The task of a loop that was closed before it ended never ends.
+        if reading is None or reading.done() or reading.get_loop() is not self._loop:
             exchange.reading = asyncio.create_task(self._read(exchange), name="headrace-answers")
         return correlation_id
 
@@ -214,16 +224,27 @@ class Requester(EitherClosing):
             while self._calls:
                 await aio.wait_for_messages(exchange.answers, LOOK_S)
                 if not exchange.answers.poll(self._calls.settle, _POLL_LIMIT) and exchange.is_abandoned:
-                    self._calls.fail(lambda: ServerLostError(SERVER_LOST), exchange.reader)
-        except HeadraceError as ended:
-            error = ServerLostError(DRIVER_LOST) if self._link.is_lost(exchange) else ended
-            self._calls.fail(lambda: error, exchange.reader)
+                    self._calls.fail(ServerLostError(SERVER_LOST), exchange.reader)
+        except HeadraceError as error:
+            self._calls.fail(self._end_of(exchange, error), exchange.reader)
+        except Exception as error:
+            # Such as that of a process without a descriptor left to wait with: a call must not wait for it.
+            self._calls.fail(error, exchange.reader)
+
+    def _end_of(self, exchange: Exchange, error: HeadraceError) -> HeadraceError:
+        """What calls are told whose answers cannot be read any more."""
+        if self._link.is_lost(exchange):
+            return ServerLostError(_DRIVER_LOST)
+        return self._link.end_of(self) if self._link.is_closed else error
 
     def _bind(self, loop: asyncio.AbstractEventLoop | None) -> None:
         """Only one at a time reads answers: threads in turn, or one loop."""
-        if self._loop is loop and (loop is not None or self._is_shared_by_threads):
+        if self._is_bound_to(loop):
             return
         with self._binding:
+            if self._is_bound_to(loop):
+                # By another thread in the meantime.
+                return
             if self._is_shared_by_threads or (self._loop is not None and not self._loop.is_closed()):
                 if loop is None:
                     raise ReentrantError(
@@ -234,19 +255,26 @@ class Requester(EitherClosing):
                 raise ReentrantError(
                     f"{self!r} is used by {owner}: make one for each loop, and one for threads"
                 )
+            # Of a loop that was closed no coroutine goes on.
+            self._calls.forget_all()
             self._loop, self._is_shared_by_threads = loop, loop is None
+
+    def _is_bound_to(self, loop: asyncio.AbstractEventLoop | None) -> bool:
+        return self._loop is loop and (loop is not None or self._is_shared_by_threads)
 
     def _on_lost(self, exchange: Exchange) -> None:
         """The answers of a server ended. Runs on the client's conductor thread."""
         if not self._is_closed:
-            self._fail(exchange, ServerLostError, SERVER_LOST)
+            self._fail(exchange, ServerLostError(SERVER_LOST), exchange.reader)
 
-    def _fail(self, exchange: Exchange, error: type[Exception], text: str) -> None:
+    def _fail(self, exchange: Exchange, error: Exception, reader: ThreadReader | None) -> None:
+        """End calls from any thread: those that were sent and that one reads the answers of, or all."""
         loop = self._loop
         if loop is None:
-            exchange.reader.fail(error, text)
+            self._calls.fail(error, reader)
+            exchange.reader.wake()
         elif not loop.is_closed():
-            loop.call_soon_threadsafe(self._calls.fail, lambda: error(text), exchange.reader)
+            loop.call_soon_threadsafe(self._calls.fail, error, reader)
 
     @property
     def is_connected(self) -> bool:
@@ -273,7 +301,7 @@ class Requester(EitherClosing):
         # First: the end of the answers is then no loss of a server.
         self._is_closed = True
         self._link.close()
-        self._fail(self._link.current, ClosedError, "the requester is closed")
+        self._fail(self._link.current, ClosedError("the requester is closed"), None)
 
     def __repr__(self) -> str:
         return f"Requester(channel={self._route.channel!r}, stream_id={self._route.stream_id})"

@@ -14,10 +14,11 @@ from headrace._checks import wrong
 from headrace._closing import EitherClosing
 from headrace._exceptions import ClosedError, HeadraceError
 from headrace._logging import RPC
+from headrace._weak import weakly
 from headrace.client import BlockingIdleStrategy
 from headrace.rpc._exchange import Route
 from headrace.rpc._layout import HEADER_LENGTH, Kind, parse
-from headrace.rpc._links import Link, end_of, link
+from headrace.rpc._links import Link, link
 from headrace.rpc._listening import Listening
 from headrace.rpc._sessions import Losses, Session
 
@@ -97,7 +98,8 @@ class Server(EitherClosing):
         self._losses = Losses()
         self._are_images_new = True
         self._is_closed = False
-        self._link: Link[Listening] = link(client, lambda client: Listening(client, route, self._on_image))
+        on_image = weakly(self._on_image)
+        self._link: Link[Listening] = link(client, lambda client: Listening(client, route, on_image))
         # Whose requesters the sessions are.
         self._followed = self._link.current
 
@@ -159,7 +161,7 @@ class Server(EitherClosing):
 
     def _tell_end(self) -> None:
         """Raise why the client ended, if neither it nor the server was closed."""
-        end = end_of(self, self._followed.client, self._is_closed)
+        end = self._link.end_of(self)
         if not isinstance(end, ClosedError):
             raise end
 
@@ -178,7 +180,7 @@ class Server(EitherClosing):
                 "handler", self._handler, "must be a plain function for poll(); await serve_async() instead"
             )
         if self._link.is_closed:
-            raise end_of(self, self._followed.client, self._is_closed)
+            raise self._link.end_of(self)
         return self._turn()
 
     def _turn(self) -> int:
@@ -273,6 +275,10 @@ class Server(EitherClosing):
         return len(requests)
 
     def _handle(self, session: Session, correlation_id: int, request: bytes) -> None:
+        if self._is_closed:
+            # By the handler of a request that was read with it.
+            self._losses.count += 1
+            return
         try:
             answer = _answer_of(self._handler(request))
         except (Exception, asyncio.CancelledError) as error:
@@ -281,6 +287,10 @@ class Server(EitherClosing):
             session.answer(correlation_id, answer)
 
     async def _handle_async(self, session: Session, correlation_id: int, request: bytes) -> None:
+        if self._is_closed:
+            # Since this task was made.
+            self._losses.count += 1
+            return
         try:
             answer = _answer_of(await self._handler(request))  # type: ignore[misc]
         except (Exception, asyncio.CancelledError) as error:
@@ -318,7 +328,7 @@ class Server(EitherClosing):
 
     @property
     def lost_count(self) -> int:
-        """Requests of requesters that were gone, and answers to them."""
+        """Requests of requesters that were gone, answers to them, and what was at hand when the server was closed."""
         return self._losses.count
 
     def close(self) -> None:

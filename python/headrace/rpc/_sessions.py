@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from headrace._exceptions import ConfigError
+from headrace._exceptions import ConfigError, HeadraceError
 from headrace._results import OfferResult
 from headrace.rpc._layout import HEADER_LENGTH, Kind, header
 
@@ -28,7 +29,7 @@ _ABSENCE_MAX_S = 10.0
 
 
 class Losses:
-    """Answers to requesters that were gone. Some handlers finish after the session of their requester has ended."""
+    """What is not answered any more. Some handlers finish after the session of their requester has ended."""
 
     count = 0
 
@@ -106,8 +107,9 @@ class Session:
             ConfigError: No reader waits for the answers.
             HeadraceError: The driver refused the publication of the answers.
         """
-        if self._asked is not None:
-            answers = self._asked.poll()
+        asked = self._asked
+        if asked is not None:
+            answers = asked.poll()
             if answers is None:
                 return 0
             self._asked, self._answers = None, answers
@@ -116,7 +118,9 @@ class Session:
                 answers.close()
                 return 1
             self._connects_by = self._clock.deadline(_READER_TIMEOUT_S if self._is_local else None)
-        assert self._answers is not None
+        if self._answers is None:
+            # Another thread has closed this since it was looked at.
+            return 0
         if not self._answers.is_connected and self._returns_by is None:
             self._returns_by = self._clock.deadline(None if self._is_local else _ABSENCE_MAX_S)
         if self._connects_by is not None:
@@ -126,10 +130,14 @@ class Session:
                 return 0
             self._connects_by = None
             return 1
-        count = len(self._waiting)
-        while self._waiting and self._offer(self._waiting[0]):
-            self._waiting.popleft()
-        return count - len(self._waiting)
+        count = 0
+        while (message := self._take_waiting()) is not None:
+            if not self._offer(message):
+                self._waiting.appendleft(message)
+                self._lose_if_closed()
+                break
+            count += 1
+        return count
 
     def note_reader(self) -> None:
         """It reads its answers."""
@@ -141,10 +149,8 @@ class Session:
 
     def leave(self, unread_count: int) -> int:
         """Count what it has no answers to, or does not read; returns how much that is."""
-        count = unread_count + len(self._waiting)
-        self._waiting.clear()
-        self._losses.count += count
-        return count
+        self._losses.count += unread_count
+        return unread_count + self._lose_waiting()
 
     def ignore(self) -> None:
         """Answer it no more."""
@@ -174,6 +180,26 @@ class Session:
         elif self._waiting or not self._offer(message):
             # No request is read meanwhile, so as many wait as were read at once or are being handled.
             self._waiting.append(message)
+            self._lose_if_closed()
+
+    def _take_waiting(self) -> tuple[bytes, bytes] | None:
+        """The next message that waits. Each is taken once: a thread that closes the server takes them too."""
+        try:
+            return self._waiting.popleft()
+        except IndexError:
+            return None
+
+    def _lose_waiting(self) -> int:
+        count = 0
+        while self._take_waiting() is not None:
+            count += 1
+        self._losses.count += count
+        return count
+
+    def _lose_if_closed(self) -> None:
+        """For a message that began to wait when another thread may have closed this already."""
+        if self._is_closed:
+            self._lose_waiting()
 
     def _offer(self, message: tuple[bytes, bytes]) -> bool:
         """False when it must wait for room, or for the requester to connect."""
@@ -188,10 +214,11 @@ class Session:
     def close(self) -> None:
         """The requester is gone, or the server closes: what still waits is lost."""
         self._is_closed = True
-        self._losses.count += len(self._waiting)
-        self._waiting.clear()
-        if self._asked is not None:
-            self._asked.cancel()
-            self._asked = None
+        self._lose_waiting()
+        asked, self._asked = self._asked, None
+        if asked is not None:
+            # Refused in a handler of the client and in a forked child. What was asked for then ends with the client.
+            with suppress(HeadraceError):
+                asked.cancel()
         if self._answers is not None:
             self._answers.close()

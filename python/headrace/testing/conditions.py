@@ -27,7 +27,8 @@ class Conditions:
         reorder_timeout_s: how long it is held at most, when nothing follows.
         delay_s: added to every datagram.
         jitter_s: up to this much more, uniformly; datagrams may overtake each other within it.
-        affects: which datagrams the chances apply to; the others pass with the delay only. `None` is all.
+        affects: which datagrams the chances apply to; the others pass with the delay only. `None` is all. In a
+            :class:`Relay` what it raises comes out of the relay's `close`.
     """
 
     loss: float = 0.0

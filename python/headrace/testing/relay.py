@@ -18,9 +18,10 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 
+from headrace._checks import wrong
 from headrace.testing.conditions import PERFECT, Conditions, NetworkPath, PathCounters, path_random
 from headrace.testing.seeds import choose_seed, replay_note
 
@@ -54,6 +55,9 @@ class Relay:
         refused_sources: Datagrams of senders beyond the most that it relays for.
         failed_sends: Datagrams that the system did not take.
 
+    Raises:
+        ConfigError: `target` cannot be sent to from the address in `bind`.
+
     >>> with Relay(("127.0.0.1", 40456), forward=Conditions(loss=0.05), seed=7) as relay:  # doctest: +SKIP
     ...     publication = client.add_publication(f"aeron:udp?endpoint={relay.endpoint}", 1001)
     """
@@ -68,8 +72,10 @@ class Relay:
         bind: Address = ("127.0.0.1", 0),
     ) -> None:
         self.seed = choose_seed(seed)
+        _check_reachable(target, bind)
         self._target = target
-        self._conditions = (forward, backward)
+        self._fault: BaseException | None = None
+        self._conditions = (self._guarded(forward), self._guarded(backward))
         self._flows: dict[Address, _Flow] = {}
         self._is_cut = [False, False]
         self._lock = threading.Lock()
@@ -115,21 +121,29 @@ class Relay:
         """Change the conditions from the next datagram on; `None` keeps those of a direction."""
         with self._lock:
             old_forward, old_backward = self._conditions
-            self._conditions = (forward or old_forward, backward or old_backward)
+            self._conditions = (
+                self._guarded(forward) if forward else old_forward,
+                self._guarded(backward) if backward else old_backward,
+            )
             for flow in self._flows.values():
                 flow.forward.conditions, flow.backward.conditions = self._conditions
 
     @contextlib.contextmanager
     def cut(self, *, forward: bool = True, backward: bool = True) -> Iterator[None]:
-        """Drop every datagram, in the directions named, until the `with` body ends."""
-        self._set_cut(forward=forward, backward=backward)
+        """Drop every datagram, in the directions named, until the `with` body ends. Cuts may be nested."""
+        with self._lock:
+            was_forward, was_backward = self._is_cut
+        self._set_cut(forward=was_forward or forward, backward=was_backward or backward)
         try:
             yield
         finally:
-            self._set_cut(forward=False, backward=False)
+            self._set_cut(forward=was_forward, backward=was_backward)
 
     def close(self) -> None:
-        """Stop relaying and close the sockets; what is still delayed is lost. Closing twice is allowed."""
+        """Stop relaying and close the sockets; what is still delayed is lost. Closing twice is allowed.
+
+        Raises the first error that came out of an `affects` of the conditions; the datagrams it was asked about passed.
+        """
         if self._is_closed:
             return
         self._is_closed = True
@@ -143,6 +157,8 @@ class Relay:
             *(f.socket for f in self._flows.values()),
         ):
             opened.close()
+        if self._fault is not None:
+            raise self._fault
 
     def __enter__(self) -> Relay:
         return self
@@ -150,15 +166,32 @@ class Relay:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
-        if value is not None:
-            value.add_note(replay_note("headrace.testing.Relay", self.seed))
+        try:
+            self.close()
+        finally:
+            if value is not None:
+                value.add_note(replay_note("headrace.testing.Relay", self.seed))
 
     def _set_cut(self, *, forward: bool, backward: bool) -> None:
         with self._lock:
             self._is_cut = [forward, backward]
             for flow in self._flows.values():
                 flow.forward.is_cut, flow.backward.is_cut = forward, backward
+
+    def _guarded(self, conditions: Conditions) -> Conditions:
+        """The same, but where `affects` raises it affects nothing: `close` has its error, and traffic goes on."""
+        affects = conditions.affects
+        if affects is None:
+            return conditions
+
+        def guarded(datagram: bytes) -> bool:
+            try:
+                return affects(datagram)
+            except BaseException as fault:
+                self._fault = self._fault or fault
+                return False
+
+        return replace(conditions, affects=guarded)
 
     def _run(self) -> None:
         while not self._is_closed:
@@ -195,8 +228,12 @@ class Relay:
             self.refused_sources += 1
             return None
         number = len(self._flows)
-        outward = _open_socket((self.address[0], 0))
-        outward.connect(self._target)
+        try:
+            outward = _connected_socket(self.address[0], self._target)
+        except OSError:
+            # No way to the target now, or no file descriptor: the datagram is lost, and the next one tries again.
+            self.failed_sends += 1
+            return None
         paths = [
             NetworkPath(conditions, path_random(self.seed, f"{name}/{number}"), is_cut)
             for conditions, name, is_cut in zip(
@@ -242,14 +279,35 @@ def _open_socket(bind: Address) -> socket.socket:
     return opened
 
 
+def _connected_socket(host: str, target: Address) -> socket.socket:
+    opened = _open_socket((host, 0))
+    try:
+        opened.connect(target)
+    except OSError:
+        opened.close()
+        raise
+    return opened
+
+
+def _check_reachable(target: Address, bind: Address) -> None:
+    """Refuse a target that no datagram from an address reaches, as one on another host from loopback."""
+    with _open_socket((bind[0], 0)) as probe:
+        try:
+            probe.connect(target)
+        except OSError as refusal:
+            reason = f"cannot be sent to from bind={bind}: {refusal}"
+            rule = f"{reason}; give bind= an address of this machine that reaches it"
+            raise wrong("target", target, rule) from refusal
+
+
 def _receive(opened: socket.socket) -> Iterator[tuple[bytes, Address]]:
     for _ in range(_RECEIVES_A_TURN):
         try:
             datagram, source = opened.recvfrom(_DATAGRAM_LENGTH_MAX)
         except BlockingIOError:
             return
-        except ConnectionRefusedError:
-            # An earlier datagram met a closed port. That is a loss, and this socket works on.
+        except OSError:
+            # An earlier datagram met a closed port, or no way to its host. That is a loss, and this socket works on.
             continue
         yield datagram, source[:2]
 

@@ -208,6 +208,7 @@ class SimulatedStorage:
     def copy(self) -> SimulatedStorage:
         """The same disk, which may change without this one: what a process finds that starts after a kill."""
         twin = copy.copy(self)
+        twin._chance = copy.copy(self._chance)
         twin._stored = {name: copy.deepcopy(stored) for name, stored in self._stored.items()}
         twin._forced_names, twin._changes = dict(twin._stored), []
         for stored in twin._stored.values():

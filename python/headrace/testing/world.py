@@ -7,7 +7,6 @@ seed 4711 shows once is shown by it always.
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import random
 import shutil
@@ -28,6 +27,7 @@ from headrace._settings import DriverConfig
 from headrace.client import Client
 from headrace.clock import Clock
 from headrace.event_log import read_events
+from headrace.testing.garbage import NO_COLLECTION
 from headrace.testing.loop import WorldEventLoop
 from headrace.testing.seeds import choose_seed, replay_note
 from headrace.testing.storage import Killed, SimulatedStorage
@@ -472,9 +472,8 @@ class World(Closing):
         # Weak, as the world holds what calls it.
         world = weakref.proxy(self)
         self._core.set_programs(lambda: world._turn())
-        collects = gc.isenabled()
-        gc.disable()
-        self._finalizer = weakref.finalize(self, _end, self._nodes, directory, os.getpid(), collects)
+        NO_COLLECTION.begin()
+        self._finalizer = weakref.finalize(self, _end, self._nodes, directory, os.getpid())
 
     @property
     def seed(self) -> int:
@@ -551,7 +550,7 @@ class World(Closing):
 
     def run_for(self, duration_s: float) -> None:
         """Step until `duration_s` virtual seconds have passed."""
-        end_ns = self.now_ns + _ns(duration_s)
+        end_ns = self._end_ns(duration_s)
         while self.now_ns < end_ns:
             self._step(end_ns)
 
@@ -560,14 +559,14 @@ class World(Closing):
 
         Args:
             condition: What is waited for. It may do things, such as polling a subscription.
-            within_s: Longest wait, in virtual seconds.
+            within_s: Longest wait, in virtual seconds; ``math.inf`` waits without end.
             what: Name of what is waited for, for the error.
 
         Raises:
             WorldTimeoutError: It is not true yet. The text has the seed, the last events, and each node's last changes
                 of state.
         """
-        end_ns = self.now_ns + _ns(within_s)
+        end_ns = self._end_ns(within_s)
         while not condition():
             if self.now_ns >= end_ns:
                 raise WorldTimeoutError(
@@ -575,6 +574,11 @@ class World(Closing):
                     f"{self.trace(_SHOWN_EVENTS)}\n{self._states_text()}"
                 )
             self._step(end_ns)
+
+    def _end_ns(self, duration_s: float) -> int:
+        """When so much virtual time has passed, or time ends, which it does after 292 years."""
+        left_ns = _END_OF_TIME_NS - self.now_ns
+        return self.now_ns + (left_ns if duration_s * _NS_PER_S >= left_ns else _ns(duration_s))
 
     def _states_text(self) -> str:
         """The last changes of state on each node whose driver and archives keep event logs."""
@@ -646,10 +650,9 @@ class World(Closing):
         return f"World(seed={self.seed}, now_s={self.now_s:g}, nodes={list(self._nodes)})"
 
 
-def _end(nodes: dict[str, Node], directory: str, pid: int, collects: bool) -> None:
+def _end(nodes: dict[str, Node], directory: str, pid: int) -> None:
     """Closes what a world has; a child of a fork has nothing to close."""
-    if collects:
-        gc.enable()
+    NO_COLLECTION.end()
     if not is_own(pid):
         return
     try:

@@ -39,8 +39,14 @@ def format_duration_ns(value: float) -> str:
 
 
 def format_time_ms(epoch_ms: int) -> str:
-    """Local time with milliseconds and zone: `2026-01-31 13:45:00.123+0100`."""
-    moment = datetime.fromtimestamp(epoch_ms / 1000).astimezone()
+    """Local time with milliseconds and zone: `2026-01-31 13:45:00.123+0100`; the number if it is no time.
+
+    It may come from a file that is not what its reader was told.
+    """
+    try:
+        moment = datetime.fromtimestamp(epoch_ms / 1000).astimezone()
+    except (ValueError, OverflowError, OSError):
+        return str(epoch_ms)
     return f"{moment:%Y-%m-%d %H:%M:%S}.{epoch_ms % 1000:03d}{moment:%z}"
 
 

@@ -66,7 +66,8 @@ def read_value(record: CounterRecord, now_ms: int) -> str:
             return format_bytes(record.value)
         case Reading.NANOSECONDS:
             return format_duration_ns(record.value)
-        case Reading.EPOCH_MS:
+        # 0 is no time: of a publisher that is not held back any more.
+        case Reading.EPOCH_MS if record.value:
             return f"{format_duration_ns(max(0, now_ms - record.value) * 1_000_000)} ago"
         case Reading.CHANNEL_STATUS:
             return CHANNEL_STATUS_NAMES.get(record.value, "unknown")
