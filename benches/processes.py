@@ -132,14 +132,22 @@ def headrace_driver(
         yield directory
 
 
+# Where what a project depends on is, once this process has fetched it.
+_fetched: dict[Path, Path] = {}
+
+
 def fetch_jars(pom: Path, jars: Path) -> None:
-    """Fetches what a project depends on from the public repository into a directory."""
+    """Fetches what a project depends on from the public repository into a directory; once for each project."""
+    if (earlier := _fetched.get(pom)) is not None and earlier.is_dir():
+        jars.symlink_to(earlier)
+        return
     if shutil.which("mvn") is None or shutil.which("javac") is None:
         raise PeerUnavailable("the peer needs a JDK and Maven: `mvn` or `javac` is not on the PATH")
     fetch = ["mvn", "-q", "-B", "-f", pom, "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
     finished = subprocess.run([str(word) for word in fetch], capture_output=True, text=True, check=False)
     if finished.returncode != 0:
         raise PeerUnavailable(f"Maven could not fetch the peer: {finished.stdout.strip()[:300]}")
+    _fetched[pom] = jars
 
 
 class JavaPeer:

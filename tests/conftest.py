@@ -22,7 +22,9 @@ _events = TestEvents()
 _TOGETHER = ("tests/spark/", "tests/interop/")
 # All of interop takes longer than what each other worker has. These go to the one that is free first, when Spark is
 # done.
-_LAST = tuple(f"tests/interop/test_{name}.py" for name in ("java_programs", "names", "tools"))
+_LAST = tuple(
+    f"tests/interop/test_{name}.py" for name in ("cluster_timers", "java_programs", "names", "tools")
+)
 # What the tests of this process, or of its workers, left in their directories.
 _left: list[str] = []
 

@@ -11,6 +11,7 @@ import pytest
 from benches.processes import ROOT, JavaPeer, PeerUnavailable, background, fresh_directory
 
 from tests.helpers import TIMEOUT_S
+from tests.interop.short_lived import ShortLivedJava
 
 PROCESS_TIMEOUT_S = 150.0
 
@@ -22,7 +23,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
         ROOT / "tests" / "interop" / "java" / f"{name}.java" for name in ("Peer", "Destinations", "Losses")
     ]
     try:
-        return JavaPeer(tmp_path_factory.mktemp("java"), *sources)
+        return ShortLivedJava(tmp_path_factory.mktemp("java"), *sources)
     except PeerUnavailable as reason:
         pytest.skip(f"interoperability: {reason}")
 

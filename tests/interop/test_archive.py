@@ -20,6 +20,7 @@ from headrace.archive import (
     files,
 )
 from tests.helpers import TIMEOUT_S, await_true
+from tests.interop.short_lived import ShortLivedJava
 from tests.ports import free_endpoint
 
 pytestmark = pytest.mark.interop
@@ -37,7 +38,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
     """The reference's newest published artifacts; skips where Maven cannot bring them."""
     sources = (ROOT / "tests" / "interop" / "java").glob("Archive*.java")
     try:
-        return JavaPeer(tmp_path_factory.mktemp("java-archive"), *sources)
+        return ShortLivedJava(tmp_path_factory.mktemp("java-archive"), *sources)
     except PeerUnavailable as reason:
         pytest.skip(f"interoperability: {reason}")
 

@@ -14,6 +14,7 @@ import headrace
 from headrace.archive import Archive, ErrorCode
 from headrace.security import Accepted, Challenge, Rejected, UserCredentials, UsersFile, Verdict
 from tests.helpers import TIMEOUT_S
+from tests.interop.short_lived import ShortLivedJava
 from tests.ports import free_endpoint
 
 pytestmark = pytest.mark.interop
@@ -26,7 +27,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
     """The reference's newest published artifacts; skips where Maven cannot bring them."""
     source = ROOT / "tests" / "interop" / "java" / f"{MAIN}.java"
     try:
-        return JavaPeer(tmp_path_factory.mktemp("java-authentication"), source)
+        return ShortLivedJava(tmp_path_factory.mktemp("java-authentication"), source)
     except PeerUnavailable as reason:
         pytest.skip(f"interoperability: {reason}")
 

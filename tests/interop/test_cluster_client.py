@@ -27,6 +27,7 @@ from headrace.cluster import (
 )
 from headrace.security import UserCredentials
 from tests.helpers import TIMEOUT_S, await_true
+from tests.interop.short_lived import ShortLivedJava
 from tests.ports import free_endpoint, free_port
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -41,7 +42,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
     """The reference's newest published artifacts; skips where Maven cannot bring them."""
     source = ROOT / "tests" / "interop" / "java" / f"{MAIN}.java"
     try:
-        return JavaPeer(tmp_path_factory.mktemp("java-echo-cluster"), source)
+        return ShortLivedJava(tmp_path_factory.mktemp("java-echo-cluster"), source)
     except PeerUnavailable as reason:
         pytest.skip(f"interoperability: {reason}")
 

@@ -11,6 +11,7 @@ from headrace.cluster import ClusterNode, ClusterTimeUnit
 from tests.helpers import TIMEOUT_S, await_true
 from tests.interop.counter_service import Counter
 from tests.interop.echo_service import Echo
+from tests.interop.short_lived import ShortLivedJava
 from tests.interop.test_cluster_node import (
     JAVA_CLOCKS,
     UDP,
@@ -36,7 +37,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
     names = ("CounterService", "ClusterCaller", "ClusterEcho", "MicrosecondClock")
     sources = [ROOT / "tests" / "interop" / "java" / f"{name}.java" for name in names]
     try:
-        return JavaPeer(tmp_path_factory.mktemp("java-cluster-clock"), *sources)
+        return ShortLivedJava(tmp_path_factory.mktemp("java-cluster-clock"), *sources)
     except PeerUnavailable as reason:
         pytest.skip(f"interoperability: {reason}")
 

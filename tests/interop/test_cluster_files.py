@@ -19,6 +19,7 @@ from headrace.cluster.protocol.messages import decode, encode, schema
 from headrace.sbe._model import EnumType
 from tests.cli.test_cluster_member import run as ours
 from tests.helpers import TIMEOUT_S
+from tests.interop.short_lived import ShortLivedJava
 
 pytestmark = pytest.mark.interop
 
@@ -31,7 +32,7 @@ def peer(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
     """The program that has the reference's codecs."""
     source = ROOT / "tests" / "interop" / "java" / "ClusterFiles.java"
     try:
-        return JavaPeer(tmp_path_factory.mktemp("cluster-files"), source)
+        return ShortLivedJava(tmp_path_factory.mktemp("cluster-files"), source)
     except PeerUnavailable as reason:
         pytest.skip(f"interoperability: {reason}")
 

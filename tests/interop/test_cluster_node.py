@@ -21,6 +21,7 @@ from headrace.cluster.ground.counters import ClusterCounter
 from headrace.security import Accepted, Challenge, Rejected, Verdict
 from tests.helpers import TIMEOUT_S, await_true
 from tests.interop.counter_service import LATER, Counter, mixed
+from tests.interop.short_lived import ShortLivedJava
 from tests.ports import free_endpoint, free_port
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -37,7 +38,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
         for name in ("CounterService", "ClusterCaller", "MicrosecondClock")
     ]
     try:
-        return JavaPeer(tmp_path_factory.mktemp("java-cluster-node"), *sources)
+        return ShortLivedJava(tmp_path_factory.mktemp("java-cluster-node"), *sources)
     except PeerUnavailable as reason:
         pytest.skip(f"interoperability: {reason}")
 

@@ -15,6 +15,7 @@ from benches.processes import ROOT, JavaPeer, PeerUnavailable, background, fresh
 from headrace.cluster import ServiceContainer
 from tests.helpers import TIMEOUT_S
 from tests.interop.echo_service import Echo
+from tests.interop.short_lived import ShortLivedJava
 from tests.ports import free_port
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -26,7 +27,7 @@ def peer(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
     """The reference, with a client that insists on echoes."""
     source = ROOT / "tests" / "interop" / "java" / "ClusterEcho.java"
     try:
-        return JavaPeer(tmp_path_factory.mktemp("cluster-echo"), source)
+        return ShortLivedJava(tmp_path_factory.mktemp("cluster-echo"), source)
     except PeerUnavailable as reason:
         pytest.skip(f"interoperability: {reason}")
 

@@ -14,6 +14,7 @@ from benches.processes import ROOT, JavaPeer, PeerUnavailable
 
 from headrace.cluster import ClusterClient
 from tests.helpers import TIMEOUT_S, await_true
+from tests.interop.short_lived import ShortLivedJava
 from tests.interop.test_cluster_node import Program, again_and_again, tool
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -26,7 +27,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
     """The reference's newest published artifacts; skips where Maven cannot bring them."""
     source = ROOT / "tests" / "interop" / "java" / "TimerService.java"
     try:
-        return JavaPeer(tmp_path_factory.mktemp("java-cluster-timers"), source)
+        return ShortLivedJava(tmp_path_factory.mktemp("java-cluster-timers"), source)
     except PeerUnavailable as reason:
         pytest.skip(f"interoperability: {reason}")
 

@@ -17,6 +17,7 @@ from headrace.cluster.member.states import ModuleState
 from tests.cli.test_cluster_member import run
 from tests.helpers import TIMEOUT_S, await_true
 from tests.interop.counter_service import Counter
+from tests.interop.short_lived import ShortLivedJava
 from tests.interop.test_cluster_client import java_cluster
 from tests.ports import free_endpoint
 
@@ -31,7 +32,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
     """The reference's newest published artifacts; skips where Maven cannot bring them."""
     source = ROOT / "tests" / "interop" / "java" / "EchoMember.java"
     try:
-        return JavaPeer(tmp_path_factory.mktemp("java-cluster-tool"), source)
+        return ShortLivedJava(tmp_path_factory.mktemp("java-cluster-tool"), source)
     except PeerUnavailable as reason:
         pytest.skip(f"interoperability: {reason}")
 

@@ -12,6 +12,7 @@ from benches.processes import ROOT, JavaPeer, PeerUnavailable, background, fresh
 import headrace
 from headrace.archive import Archive
 from tests.helpers import TIMEOUT_S, await_true
+from tests.interop.short_lived import ShortLivedJava
 from tests.ports import free_endpoint
 
 pytestmark = pytest.mark.interop
@@ -29,7 +30,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
     java = ROOT / "tests" / "interop" / "java"
     sources = java / "ArchiveFollower.java", java / "ArchiveResponder.java"
     try:
-        return JavaPeer(tmp_path_factory.mktemp("java-follower"), *sources)
+        return ShortLivedJava(tmp_path_factory.mktemp("java-follower"), *sources)
     except PeerUnavailable as reason:
         pytest.skip(f"interoperability: {reason}")
 

@@ -12,6 +12,7 @@ from benches.processes import ROOT, JavaPeer, PeerUnavailable, background, fresh
 import headrace
 from headrace.archive import Archive, ArchiveError, ErrorCode, RecordingSignal, extension_channel
 from tests.helpers import TIMEOUT_S
+from tests.interop.short_lived import ShortLivedJava
 from tests.interop.test_archive import ANY_PORT, run_java
 from tests.ports import free_endpoint
 
@@ -39,7 +40,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
     """The newest published artifacts of Aeron; skips where Maven cannot bring them."""
     source = ROOT / "tests" / "interop" / "java" / "ArchiveReplication.java"
     try:
-        return JavaPeer(tmp_path_factory.mktemp("java-replication"), source)
+        return ShortLivedJava(tmp_path_factory.mktemp("java-replication"), source)
     except PeerUnavailable as reason:
         pytest.skip(f"interoperability: {reason}")
 

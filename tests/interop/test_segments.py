@@ -9,6 +9,7 @@ from benches.processes import ROOT, JavaPeer, PeerUnavailable, background, fresh
 
 import headrace
 from headrace.archive import Archive, ErrorCode, RecordingSignal, extension_channel, files
+from tests.interop.short_lived import ShortLivedJava
 from tests.interop.test_archive import ANY_PORT, run_java
 from tests.ports import free_endpoint
 
@@ -28,7 +29,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
     """The newest published artifacts of Aeron; skips where Maven cannot bring them."""
     source = ROOT / "tests" / "interop" / "java" / "ArchiveSegments.java"
     try:
-        return JavaPeer(tmp_path_factory.mktemp("java-segments"), source)
+        return ShortLivedJava(tmp_path_factory.mktemp("java-segments"), source)
     except PeerUnavailable as reason:
         pytest.skip(f"interoperability: {reason}")
 
