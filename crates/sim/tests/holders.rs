@@ -195,6 +195,42 @@ fn a_receiver_that_drops_what_comes_says_so_while_it_does() {
     assert_eq!(dropped(&nodes[2]), None, "it has joined again");
 }
 
+/// The publisher went on with the fast one by more than half a term, and still has all of it.
+#[test]
+fn a_receiver_that_reads_again_gets_what_the_publisher_still_has() {
+    const GROUP: &str = "aeron:udp?endpoint=224.0.1.1:40123|term-length=64k";
+    for fast_leaves in [false, true] {
+        let world = World::new(7);
+        let nodes = ["publisher", "fast", "slow"].map(|name| world.add_node(name).unwrap());
+        let clients = nodes.each_ref().map(|node| node.connect().unwrap());
+        let publication = clients[0].add_publication(GROUP, STREAM).unwrap();
+        let mut fast = Reader::subscribe(&clients[1], GROUP, STREAM);
+        let mut slow = Reader::subscribe(&clients[2], GROUP, STREAM);
+        world.run_until(SECOND, "connections", || {
+            publication.is_connected()
+                && [&fast, &slow]
+                    .iter()
+                    .all(|reader| reader.subscription.is_connected())
+        });
+        publish(&world, &publication, &mut [&mut fast], 8 * SECOND / 10);
+        // The slow one has half a term.
+        assert!(publication.position() > Some(70_000));
+        world.run_for(SECOND / 10);
+        fast.poll();
+        let sent = fast.messages.clone();
+        if fast_leaves {
+            drop(fast);
+        }
+        world.run_until(SECOND, "what the other one has", || {
+            slow.poll();
+            slow.messages == sent
+        });
+        world.run_until(SECOND, "room", || is_accepted(publication.offer(b"again")));
+        world.run_until(SECOND, "the message", || slow.poll().contains(&b"again".to_vec()));
+        assert_eq!(slow.subscription.image_count(), 1);
+    }
+}
+
 /// Its driver cannot make the image, and asks again and again.
 #[test]
 fn a_group_waits_once_for_a_receiver_that_cannot_join() {

@@ -229,7 +229,7 @@ impl ReceiverImage {
         // Of padding only the header travels and is written. So padding that begins inside the window is taken,
         // although it ends outside: senders send it so, since nothing of it needs room.
         let written_end = end.min(position + datagram.len() as i64);
-        if written_end > self.overrun_threshold && !self.is_after_padding(&packet, position) {
+        if written_end > self.overrun_threshold && !self.can_be_asked_for(&packet, position) {
             counters.flow_control_over_runs.increment_release();
             self.last_overrun_ns = Some(now_ns);
             self.note_drop(source, Outside::Ahead);
@@ -289,15 +289,12 @@ impl ReceiverImage {
         self.shared.log.doorbells().data.ring();
     }
 
-    /// A sender whose last frame was padding stands at the end of the term, which may lie outside the window. Without its
-    /// heartbeat from there an image that lacks all before it would have nothing to ask for, and end.
+    /// A heartbeat may come from further ahead: of a sender that has gone on with a faster receiver, or whose last frame was
+    /// padding. Without it an image that lacks all before it would have nothing to ask for, and end. The sender still has what
+    /// lies less than a term below it.
     #[cold]
-    fn is_after_padding(&self, packet: &Packet, position: i64) -> bool {
-        // Padding is shorter than the message that did not fit, headers included, and no message is half as long as a term.
-        let padding_length_max = self.shared.log.term_length() as i64 / 2;
-        packet.is_heartbeat
-            && packet.term_offset == 0
-            && position - self.overrun_threshold < padding_length_max
+    fn can_be_asked_for(&self, packet: &Packet, position: i64) -> bool {
+        packet.is_heartbeat && position - self.overrun_threshold < self.shared.log.term_length() as i64 / 2
     }
 
     /// Spares the conductor the walk over frames that came in order. After a gap, order begins again where the conductor

@@ -4,7 +4,7 @@ use std::fmt;
 
 use headrace_buffers::counters::{Counter, type_ids};
 use headrace_buffers::log::LogBuffers;
-use headrace_buffers::log::frame::{self, FRAME_ALIGNMENT, FrameHeader};
+use headrace_buffers::log::frame::FrameHeader;
 
 use super::readers::Readers;
 use super::room::{is_aligned, is_empty};
@@ -23,11 +23,9 @@ pub(super) const RULES: &[Rule<Image>] = &[
     Rule {
         name: "received-within-window",
         holds: |it| {
-            let room_end = it.let_go + it.term_length() / 2;
-            it.before.received <= it.now.received
-                && (it.now.received <= room_end
-                    || it.is_term_start(it.now.received)
-                    || it.ends_with_padding_from_within(room_end))
+            // A heartbeat may tell of up to a term; what is written lies within half of it.
+            let told_end = it.let_go + it.term_length();
+            it.before.received <= it.now.received && it.now.received <= told_end
         },
     },
     Rule {
@@ -144,27 +142,6 @@ impl Image {
 
     fn term_length(&self) -> i64 {
         self.log.term_length() as i64
-    }
-
-    /// True when padding came last that begins within the window: it travels as its header alone, and what it spans goes
-    /// beyond. Padding ends terms, and stands within them where a claim was aborted.
-    fn ends_with_padding_from_within(&self, room_end: i64) -> bool {
-        let geometry = self.log.geometry();
-        let received = self.now.received;
-        let term_begin = received & !(self.term_length() - 1);
-        let term = self.log.term(geometry.partition(received));
-        let begins = (term_begin..room_end.min(received)).step_by(FRAME_ALIGNMENT);
-        begins
-            .map(|position| geometry.term_offset(position))
-            .any(|offset| {
-                let length = frame::frame_length_acquire(term, offset).max(0) as usize;
-                let end = offset + length.next_multiple_of(FRAME_ALIGNMENT);
-                end == geometry.term_offset(received) && frame::is_padding(term, offset)
-            })
-    }
-
-    fn is_term_start(&self, position: i64) -> bool {
-        position & (self.term_length() - 1) == 0
     }
 
     /// Where something was rebuilt, there is a frame of this stream and this place.
