@@ -213,7 +213,12 @@ class Claim:
         """
 
     def abort(self) -> None:
-        """Give the space back as padding, which subscribers skip. Does nothing the second time."""
+        """Give the space back as padding, which subscribers skip. Does nothing the second time.
+
+        Raises:
+            BufferError: The claim is aborted, and a slice or an array made from its view is still held: what is written
+                into that reaches other messages.
+        """
 
     def __enter__(self) -> memoryview: ...
     def __exit__(

@@ -95,6 +95,32 @@ def test_a_dropped_claim_does_not_hold_the_stream_up(pair):
     assert take(subscription, 1) == [b"after"]
 
 
+def test_the_view_of_a_dropped_claim_is_over(pair):
+    publication, subscription = pair
+    view = publication.try_claim(8).view
+    gc.collect()
+    with pytest.raises(ValueError, match="released"):
+        view[0] = 1
+    publication.offer(b"after")
+    assert take(subscription, 1) == [b"after"]
+
+
+def test_an_array_that_outlives_its_claim_is_told_of(pair, monkeypatch):
+    publication, _ = pair
+    claim = publication.try_claim(8)
+    kept = np.frombuffer(claim.view, np.uint8)
+    with pytest.raises(BufferError, match="still held"):
+        claim.abort()
+    told = []
+    monkeypatch.setattr("sys.unraisablehook", told.append)
+    dropped = publication.try_claim(8)
+    kept = np.frombuffer(dropped.view, np.uint8)
+    del dropped
+    gc.collect()
+    assert [type(each.exc_value) for each in told] == [BufferError]
+    del kept
+
+
 def test_a_claim_outlives_its_publication(pair):
     publication, _ = pair
     claim = publication.try_claim(8)

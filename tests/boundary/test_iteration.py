@@ -45,6 +45,26 @@ def test_it_waits_and_ends_when_the_program_closes_the_subscription(stream):
     assert list(subscription) == []
 
 
+def test_what_a_signal_handler_raises_that_has_closed_the_subscription_comes_out(stream):
+    _, subscription = stream
+
+    class Stop(Exception):
+        pass
+
+    def stop(*_):
+        subscription.close()
+        raise Stop
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(Stop):
+            next(subscription)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def test_it_ends_when_the_program_closes_the_client(media_driver):
     client = media_driver.connect()
     subscription = client.add_subscription("aeron:ipc", 8100)

@@ -85,6 +85,12 @@ def test_what_is_no_buffer_is_refused(stream, data, error, text):
     assert publication.position == before
 
 
+def test_more_messages_than_memory_has_places_for_are_refused(stream):
+    publication, _ = stream
+    with pytest.raises(MemoryError, match="places of 576460752303423488 messages"):
+        publication.offer_batch(np.empty((2**59, 0), np.uint8))
+
+
 def test_a_message_too_long_names_the_rule(stream):
     publication, _ = stream
     with pytest.raises(headrace.ConfigError, match="max_message_length=8192") as refusal:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import threading
 import weakref
@@ -289,11 +290,52 @@ def test_an_aborted_message_of_fragments_comes_again(stream):
     assert seen == [b"a" * 3000] * 2
 
 
-def test_a_controlled_handler_must_answer_with_an_action(stream):
+@pytest.mark.parametrize("answer", ["later", True, 5])
+def test_a_controlled_handler_must_answer_with_an_action(stream, answer):
     publication, subscription = stream
     publication.offer(b"x")
     with pytest.raises(TypeError, match=r"must return a member of headrace\.Action"):
-        await_true(lambda: subscription.controlled_poll(lambda payload, header: "later", 1))
+        await_true(lambda: subscription.controlled_poll(lambda payload, header: answer, 1))
+
+
+class Done(Exception):
+    """Of a handler."""
+
+
+def test_what_a_handler_raises_comes_out_although_it_has_closed_the_client(media_driver):
+    client = media_driver.connect()
+    subscription = client.add_subscription("aeron:ipc", 4201)
+    publication = client.add_publication("aeron:ipc", 4201)
+    publication.wait_until_connected(TIMEOUT_S)
+    publication.offer_blocking(b"the last one")
+
+    def handler(payload, header):
+        client.close()
+        raise Done
+
+    with pytest.raises(Done):
+        await_true(lambda: subscription.poll(handler, 1))
+
+
+def test_a_batch_keeps_what_other_images_brought_when_one_is_busy(media_client):
+    channel = "aeron:ipc?term-length=64k"
+    subscription = media_client.add_subscription(channel, 4202)
+    publications = [media_client.add_exclusive_publication(channel, 4202) for _ in range(2)]
+    await_true(lambda: subscription.image_count == 2)
+    for number, publication in enumerate(publications):
+        assert publication.wait_until_connected(TIMEOUT_S)
+        publication.offer_blocking(bytes([number]))
+    busy = subscription.image_by_session_id(publications[1].session_id)
+    taken = []
+
+    def handler(payload, header):
+        # Which image has the first turn changes.
+        for _ in range(2):
+            with contextlib.suppress(headrace.ReentrantError):
+                taken.extend(bytes(each) for each in subscription.poll_batch())
+
+    await_true(lambda: busy.poll(handler, 1))
+    assert taken == [b"\0"]
 
 
 def test_images_are_polled_by_themselves(media_client):

@@ -156,6 +156,8 @@ impl Core {
         command: impl FnOnce(i64) -> Command<'a>,
     ) -> Result<i64, ClientError> {
         self.refuse_reentry(operation)?;
+        // Before the lock: the clock may be the program's.
+        let deadline_ns = self.now_ns().saturating_add(self.config.driver_timeout_ns());
         // The state stays locked until the request is known, so that its reply cannot overtake it.
         let mut state = self.state();
         state.check_open()?;
@@ -170,7 +172,7 @@ impl Core {
             kind,
             operation,
             channel: channel_of(&command),
-            deadline_ns: self.now_ns().saturating_add(self.config.driver_timeout_ns()),
+            deadline_ns,
             result: None,
         };
         state.requests.insert(correlation_id, request);
@@ -236,13 +238,14 @@ impl Core {
 
     /// Closes everything. False when it was closed before.
     pub(crate) fn end(&self, reason: ClientError, report: bool) -> bool {
+        let now_ns = self.now_ns();
         let leftovers = {
             let mut state = self.state();
             if state.ended.is_some() {
                 return false;
             }
             self.ended.store(true, Ordering::Release);
-            state.end(reason, report, self.now_ns())
+            state.end(reason, report, now_ns)
         };
         drop(leftovers);
         if let Some(thread) = self.conductor_thread.get() {

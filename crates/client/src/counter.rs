@@ -63,12 +63,12 @@ impl Counter {
 
     /// The value, ordered after the stores its writer made before; nothing once closed.
     pub fn get(&self) -> Option<i64> {
-        (!self.is_closed()).then(|| self.value.get_acquire())
+        self.is_open().then(|| self.value.get_acquire())
     }
 
     /// Publishes a value. False once closed.
     pub fn set(&self, value: i64) -> bool {
-        let open = !self.is_closed();
+        let open = self.is_open();
         if open {
             self.value.set_release(value);
         }
@@ -77,16 +77,21 @@ impl Counter {
 
     /// Adds, for any number of writers, and returns the value before; nothing once closed.
     pub fn get_and_add(&self, delta: i64) -> Option<i64> {
-        (!self.is_closed()).then(|| self.value.get_and_add(delta))
+        self.is_open().then(|| self.value.get_and_add(delta))
     }
 
     /// Says what this counter refers to, for tools; what that is depends on the type. False once closed.
     pub fn set_reference_id(&self, reference_id: i64) -> bool {
-        let open = !self.is_closed();
+        let open = self.is_open();
         if open {
             self.value.set_reference_id(reference_id);
         }
         open
+    }
+
+    /// The word is this counter's. A process that stood still for long may find that the driver has given it to another.
+    fn is_open(&self) -> bool {
+        !self.is_closed() && self.value.registration_id() == self.shared.registration_id
     }
 
     /// True once closed, by this program or with the client.

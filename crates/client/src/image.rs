@@ -8,7 +8,7 @@
 //! The counter is then another reader's, and the log comes round. So each poll looks at the counter's owner, each fragment
 //! at its term, and a position is only stored over the one that the poll began with.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use headrace_buffers::AtomicBuffer;
@@ -59,7 +59,7 @@ pub struct Image {
 
 /// What an image was like when it closed.
 struct LastState {
-    position: i64,
+    position: AtomicI64,
     end_of_stream_position: i64,
     is_publication_revoked: bool,
 }
@@ -113,6 +113,10 @@ impl Drop for Reading<'_> {
         if self.offset > self.start {
             let position = advance(self.position, self.offset - self.start);
             self.image.store_position(&mut self.stored, position);
+            // It closed while a handler was called: what that got is consumed.
+            if let Some(last) = self.image.last_state.get() {
+                last.position.fetch_max(position, Ordering::AcqRel);
+            }
         }
         self.image.polling.store(false, Ordering::Release);
     }
@@ -150,7 +154,7 @@ impl Image {
 
     fn close_at(&self, position: i64) {
         self.last_state.get_or_init(|| LastState {
-            position,
+            position: AtomicI64::new(position),
             end_of_stream_position: self.log.metadata().end_of_stream_position_acquire(),
             is_publication_revoked: self.log.metadata().is_publication_revoked_acquire(),
         });
@@ -456,7 +460,7 @@ impl Image {
     /// Position up to which fragments were consumed.
     pub fn position(&self) -> i64 {
         match self.last_state.get() {
-            Some(last) => last.position,
+            Some(last) => last.position.load(Ordering::Acquire),
             None => self.position.get_acquire(),
         }
     }

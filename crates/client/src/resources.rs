@@ -42,11 +42,10 @@ impl Home for Core {
     }
 
     fn forget_publication(&self, registration_id: i64, log_id: i64, revoke: bool) {
+        let now_ns = self.now_ns(); // of a clock that may be the program's: not under the lock
         let mut state = self.state();
         if state.publications.remove(&registration_id).is_some() {
-            state
-                .mappings
-                .release(log_id, self.now_ns(), EXPLICIT_CLOSE_LINGER_NS);
+            state.mappings.release(log_id, now_ns, EXPLICIT_CLOSE_LINGER_NS);
             let command = Command::RemovePublication {
                 client_id: self.client_id,
                 correlation_id: self.next_correlation_id(),
@@ -58,8 +57,9 @@ impl Home for Core {
     }
 
     fn forget_subscription(&self, registration_id: i64) -> bool {
+        let now_ns = self.now_ns();
         let mut state = self.state();
-        let removed = state.drop_subscription(registration_id, self.now_ns());
+        let removed = state.drop_subscription(registration_id, now_ns);
         if removed {
             let command = Command::RemoveSubscription {
                 client_id: self.client_id,

@@ -38,6 +38,26 @@ fn a_counter_is_what_was_asked_for() {
     assert_eq!(driver(&fake).count(removals), 1);
 }
 
+/// The process stood still for longer than the driver waits for it.
+#[test]
+fn a_word_that_the_driver_has_given_to_another_is_left_alone() {
+    let fake = FakeDriver::start();
+    let (client, _) = connect(&fake);
+    let counter = client.add_counter(1001, &[], "mine").unwrap();
+    assert!(counter.set(5));
+    let word = driver(&fake).counters.counter(counter.counter_id());
+    word.set_release(77);
+    driver(&fake)
+        .counters
+        .set_registration_id(counter.counter_id(), 4_711);
+    assert!(!counter.set(9) && !counter.set_reference_id(9));
+    assert_eq!(
+        (counter.get(), counter.get_and_add(1), word.get()),
+        (None, None, 77)
+    );
+    assert!(!counter.is_closed(), "the client is told in its next turn");
+}
+
 #[test]
 fn keys_and_labels_have_a_limit() {
     let fake = FakeDriver::start();

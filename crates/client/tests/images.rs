@@ -409,8 +409,10 @@ fn closing_inside_a_handler_ends_the_poll() {
     let it = linked();
     send(&it.publication, "one");
     send(&it.publication, "two");
+    let image = it.subscription.images().remove(0);
     let count = it.subscription.poll(|_, _| it.subscription.close(), 10);
     assert_eq!((count, it.position.get()), (Ok(1), 0));
+    assert_eq!(image.position(), 64, "the handler got it");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What `offer_batch` is given, as slices.
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
@@ -74,7 +74,11 @@ impl<'py> Messages<'py> {
                 })
                 .collect()),
             Self::Runs(runs) => {
-                let mut slices = Vec::with_capacity(runs.iter().map(|run| run.count).sum());
+                let count = runs.iter().map(|run| run.count).sum();
+                let mut slices = Vec::new();
+                slices.try_reserve_exact(count).map_err(|_| {
+                    PyMemoryError::new_err(format!("no memory for the places of {count} messages"))
+                })?;
                 for run in runs {
                     run.append_to(&mut slices)?;
                 }

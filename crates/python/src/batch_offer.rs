@@ -12,7 +12,14 @@ use crate::{arguments, errors};
 pub(crate) fn advance(progress: &mut Progress, inner: &Inner, messages: &[&[u8]]) -> Result<(), OfferError> {
     let mut stalls = 0;
     loop {
-        let step = inner.offer_many(&messages[progress.accepted..])?;
+        let step = match inner.offer_many(&messages[progress.accepted..]) {
+            // Another thread writes; what was accepted before must not be sent again.
+            Err(OfferError::Busy) if progress.accepted > 0 => {
+                progress.refused = Some(Append::AdminAction);
+                return Ok(());
+            }
+            step => step?,
+        };
         progress.accepted += step.accepted;
         progress.position = step.position.or(progress.position);
         progress.refused = step.refused;

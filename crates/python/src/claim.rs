@@ -19,9 +19,50 @@ pub(crate) struct Claim {
     length: usize,
 }
 
+/// How a claim ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Commit,
+    Abort,
+    /// What was raised is worth more than what the abort has to tell.
+    AbortAfterError,
+}
+
+/// Fields are dropped in this order: a claim that is dropped is aborted, and nothing may write into its room after that.
 struct Open {
+    lent: Lent,
     claim: log::Claim<'static>,
-    loan: Option<(Py<PyMemoryView>, Py<Exporter>)>,
+}
+
+/// The view, if one was given out.
+struct Lent(Option<(Py<PyMemoryView>, Py<Exporter>)>);
+
+impl Lent {
+    /// Takes the view back; false when something made from it still holds the memory.
+    fn take_back(&mut self, py: Python<'_>) -> bool {
+        let lent = self.0.take();
+        lent.is_none_or(|(view, exporter)| end_loan(view.bind(py), exporter.bind(py)))
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if self.0.is_some() {
+            Python::try_attach(|py| {
+                if !self.take_back(py) {
+                    still_held("it was dropped and so ").write_unraisable(py, None);
+                }
+            });
+        }
+    }
+}
+
+/// What something that was made from a view of an ended claim can do.
+fn still_held(how: &str) -> PyErr {
+    PyBufferError::new_err(format!(
+        "the claim was aborted: {how}a slice or an array made from its view is still held, and what is written into it \
+         reaches other messages; release or delete it before the claim ends"
+    ))
 }
 
 impl Claim {
@@ -29,7 +70,10 @@ impl Claim {
         Self {
             position: claim.position(),
             length: claim.length(),
-            open: ForkGuard::new(Mutex::new(Some(Open { claim, loan: None }))),
+            open: ForkGuard::new(Mutex::new(Some(Open {
+                lent: Lent(None),
+                claim,
+            }))),
         }
     }
 
@@ -46,15 +90,13 @@ impl Claim {
 
     /// Takes the view back and ends the claim. With the view's memory still held by something made from it,
     /// the claim is aborted: else its holder could rewrite what subscribers already read.
-    fn finish(&self, py: Python<'_>, commit: bool) -> PyResult<bool> {
-        let Some(open) = self.lock()?.take() else {
+    fn finish(&self, py: Python<'_>, end: End) -> PyResult<bool> {
+        let Some(Open { mut lent, claim }) = self.lock()?.take() else {
             return Ok(false);
         };
-        let taken_back = open
-            .loan
-            .is_none_or(|(view, exporter)| end_loan(view.bind(py), exporter.bind(py)));
-        if commit && taken_back {
-            if open.claim.commit() {
+        let taken_back = lent.take_back(py);
+        if end == End::Commit && taken_back {
+            if claim.commit() {
                 return Ok(true);
             }
             return Err(errors::closed(
@@ -62,14 +104,11 @@ impl Claim {
                  not sent, and it",
             ));
         }
-        open.claim.abort();
-        if commit {
-            return Err(PyBufferError::new_err(
-                "the claim was aborted: a slice or an array made from its view is still held, and could change \
-                 the message after it was sent; release or delete it before the claim is committed",
-            ));
+        claim.abort();
+        if taken_back || end == End::AbortAfterError {
+            return Ok(true);
         }
-        Ok(true)
+        Err(still_held(""))
     }
 }
 
@@ -79,7 +118,7 @@ impl Claim {
     #[getter]
     fn view(&self, py: Python<'_>) -> PyResult<Py<PyMemoryView>> {
         self.with_open(|open| {
-            if let Some((view, _)) = &open.loan {
+            if let Some((view, _)) = &open.lent.0 {
                 return Ok(view.clone_ref(py));
             }
             let loan = Loan::new(
@@ -89,7 +128,7 @@ impl Claim {
             )?;
             let (view, exporter) = loan.into_parts();
             let result = view.clone_ref(py);
-            open.loan = Some((view, exporter));
+            open.lent = Lent(Some((view, exporter)));
             Ok(result)
         })
     }
@@ -139,7 +178,7 @@ impl Claim {
 
     #[doc = docstring!("Claim.commit")]
     fn commit(&self, py: Python<'_>) -> PyResult<i64> {
-        if self.finish(py, true)? {
+        if self.finish(py, End::Commit)? {
             Ok(self.position)
         } else {
             Err(errors::closed("the claim was committed or aborted before and"))
@@ -148,7 +187,7 @@ impl Claim {
 
     #[doc = docstring!("Claim.abort")]
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
-        self.finish(py, false).map(|_| ())
+        self.finish(py, End::Abort).map(|_| ())
     }
 
     fn __enter__(&self, py: Python<'_>) -> PyResult<Py<PyMemoryView>> {
@@ -162,7 +201,12 @@ impl Claim {
         _value: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        self.finish(py, kind.is_none()).map(|_| ())
+        let end = if kind.is_none() {
+            End::Commit
+        } else {
+            End::AbortAfterError
+        };
+        self.finish(py, end).map(|_| ())
     }
 
     fn __len__(&self) -> usize {

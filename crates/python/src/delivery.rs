@@ -6,7 +6,7 @@ use headrace_buffers::log::{Action, Header as LogHeader};
 use headrace_client::{Block, ClientError, FragmentAssembler, OfferError, PollError};
 use pyo3::exceptions::{PyBufferError, PySystemExit, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyMemoryView};
+use pyo3::types::{PyBool, PyBytes, PyMemoryView};
 
 use crate::c_api::{ExportedMemory, Loan, call_handler};
 use crate::errors;
@@ -233,11 +233,17 @@ fn action(returned: &Bound<'_, PyAny>) -> PyResult<Action> {
     if returned.is_none() {
         return Ok(Action::Continue);
     }
-    match returned.extract::<i32>() {
-        Ok(1) => Ok(Action::Abort),
-        Ok(2) => Ok(Action::Break),
-        Ok(3) => Ok(Action::Commit),
-        Ok(4) => Ok(Action::Continue),
+    // `True` is 1, and would have the same message come for ever.
+    let number = if returned.is_instance_of::<PyBool>() {
+        None
+    } else {
+        returned.extract::<i32>().ok()
+    };
+    match number {
+        Some(1) => Ok(Action::Abort),
+        Some(2) => Ok(Action::Break),
+        Some(3) => Ok(Action::Commit),
+        Some(4) => Ok(Action::Continue),
         _ => Err(PyTypeError::new_err(format!(
             "the handler returned {}: must return a member of headrace.Action, or None to continue",
             returned.repr()?

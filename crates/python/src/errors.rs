@@ -57,6 +57,13 @@ pub(crate) fn closed_because(what: &str, reason: &ClientError) -> PyErr {
     closed_error(&format!("{what} is closed: {reason}"))
 }
 
+/// True for a `ClosedError`.
+pub(crate) fn is_closed(py: Python<'_>, error: &PyErr) -> bool {
+    exceptions(py)
+        .and_then(|module| module.getattr("ClosedError"))
+        .is_ok_and(|class| error.matches(py, class).unwrap_or(false))
+}
+
 /// `ClosedError`, but on daemon threads of a process that is ending: the interpreter's exit has closed their client,
 /// not the program. They end as `sys.exit()` ends a thread, without a traceback.
 fn closed_error(message: &str) -> PyErr {

@@ -7,6 +7,7 @@ use headrace_sys::idle;
 use pyo3::prelude::*;
 
 use crate::awaited::AnyOf;
+use crate::exit::detach;
 use crate::fork_guard::ForkGuard;
 use crate::lock::lock;
 use crate::{arguments, errors};
@@ -14,6 +15,9 @@ use crate::{arguments, errors};
 #[doc = docstring!("IdleStrategy")]
 #[pyclass(frozen, subclass, module = "headrace")]
 pub(crate) struct IdleStrategy {
+    /// As it was made.
+    strategy: idle::IdleStrategy,
+    /// Held by a thread for as long as it sleeps.
     idle: Mutex<BlockingIdle>,
     // What of it belongs to a parent must not even be dropped in a child.
     awaited: ForkGuard<AnyOf>,
@@ -23,11 +27,12 @@ impl IdleStrategy {
     /// Idles as `strategy` says, and until one of `awaited` rings.
     pub(crate) fn new(strategy: idle::IdleStrategy, awaited: AnyOf) -> Self {
         let idle = if awaited.0.is_empty() {
-            BlockingIdle::new(strategy, PARK_MAX)
+            BlockingIdle::new(strategy.clone(), PARK_MAX)
         } else {
-            BlockingIdle::woken(strategy, PARK_MAX)
+            BlockingIdle::woken(strategy.clone(), PARK_MAX)
         };
         Self {
+            strategy,
             idle: Mutex::new(idle),
             awaited: ForkGuard::new(awaited),
         }
@@ -48,16 +53,24 @@ impl IdleStrategy {
             return Ok(idle::IdleStrategy::default());
         };
         match given.cast::<Self>() {
-            Ok(object) => {
-                let mut strategy = object.get().lock().strategy().clone();
-                strategy.reset();
-                Ok(strategy)
-            }
+            Ok(object) => Ok(object.get().strategy.clone()),
             Err(_) => Self::parse(arguments::idle(given)?, None),
         }
     }
 
+    pub(crate) fn name(&self) -> &'static str {
+        self.strategy.name()
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, BlockingIdle> {
         lock(&self.idle)
+    }
+
+    /// Begins anew. While another thread sleeps it waits without the GIL.
+    pub(crate) fn begin_anew(&self, py: Python<'_>) {
+        match self.idle.try_lock() {
+            Ok(mut idle) => idle.reset(),
+            Err(_) => detach(py, || self.lock().reset()),
+        }
     }
 }

@@ -29,7 +29,7 @@ impl IdleStrategy {
     #[pyo3(signature = (work_count = 0, /))]
     fn idle(&self, py: Python<'_>, #[pyo3(from_py_with = arguments::work_count)] work_count: usize) {
         if work_count > 0 {
-            self.lock().reset();
+            self.begin_anew(py);
         } else {
             let awaited: &(dyn Awaited + Sync) = match self.awaited() {
                 Some(awaited) => awaited,
@@ -41,14 +41,14 @@ impl IdleStrategy {
     }
 
     #[doc = docstring!("IdleStrategy.reset")]
-    fn reset(&self) {
-        self.lock().reset();
+    fn reset(&self, py: Python<'_>) {
+        self.begin_anew(py);
     }
 
     #[doc = docstring!("IdleStrategy.name")]
-    #[getter]
-    fn name(&self) -> &'static str {
-        self.lock().strategy().name()
+    #[getter(name)]
+    fn shown_name(&self) -> &'static str {
+        self.name()
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {

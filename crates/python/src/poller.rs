@@ -188,7 +188,7 @@ impl Poller {
     /// The next subscription with a message and that message, waited for without the GIL.
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         match self.receive(py, None, None) {
-            Err(_) if self.are_closed_by_program() => Ok(None),
+            Err(error) if errors::is_closed(py, &error) && self.are_closed_by_program() => Ok(None),
             received => received,
         }
     }

@@ -372,7 +372,10 @@ impl Publication {
     ) -> PyResult<bool> {
         let handle = self.handle()?;
         let waiter = Waiter::new(self.client.get()?, timeout_s, idle)?;
-        let step = || (handle.is_connected() || handle.is_closed()).then(|| handle.is_connected());
+        let step = || match handle.is_connected() {
+            false if !handle.is_closed() => None,
+            is_connected => Some(is_connected),
+        };
         Ok(waiter.wait_for(py, handle, step)?.unwrap_or(false))
     }
 

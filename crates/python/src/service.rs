@@ -123,9 +123,15 @@ impl LogPlace {
             [&session_ids, &timestamps, &positions].map(|column| longs(column.as_slice(sessions.py())));
         let messages = Messages::extract(answers)?;
         let slices = messages.slices()?;
-        if slices.len() != session_ids.len() {
-            let rule = format!("must be {}, one for each message of the batch", session_ids.len());
-            return Err(errors::config("len(answers)", &slices.len().to_string(), &rule));
+        for (name, count) in [
+            ("len(answers)", slices.len()),
+            ("len(timestamps)", timestamps.len()),
+            ("len(positions)", positions.len()),
+        ] {
+            if count != session_ids.len() {
+                let rule = format!("must be {}, one for each message of the batch", session_ids.len());
+                return Err(errors::config(name, &count.to_string(), &rule));
+            }
         }
         let mut to: Option<(i64, Option<Py<Publication>>)> = None;
         for (index, answer) in slices.iter().enumerate().skip(first) {
@@ -227,7 +233,8 @@ impl SessionSender {
         &self,
         #[pyo3(from_py_with = publication_if_any)] publication: Option<Bound<'_, Publication>>,
     ) {
-        *lock(&self.publication) = publication.map(Bound::unbind);
+        let before = std::mem::replace(&mut *lock(&self.publication), publication.map(Bound::unbind));
+        drop(before); // which may run Python, and come back here
     }
 }
 

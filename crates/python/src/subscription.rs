@@ -21,7 +21,7 @@ use crate::kept_client::KeptClient;
 use crate::message::Message;
 use crate::sequencer::{self, Sequencer};
 use crate::wait::Waiter;
-use crate::{arguments, c_api, results};
+use crate::{arguments, c_api, errors, results};
 
 /// Batches up to this many fragments are copied with the GIL held: less time than handing it over may cost.
 const BATCH_WITH_GIL_MAX: usize = 64;
@@ -232,12 +232,16 @@ impl Subscription {
                 .map_err(|error| self.explain(error))?;
             Ok(())
         };
-        if limit <= BATCH_WITH_GIL_MAX {
-            fill()?;
+        let filled = if limit <= BATCH_WITH_GIL_MAX {
+            fill()
         } else {
-            detach(py, fill)?;
+            detach(py, fill)
+        };
+        match filled {
+            // What other images brought is consumed. The error comes again with the next call.
+            Err(error) if columns.len() == 0 => Err(error.into()),
+            _ => Ok(FragmentBatch::new(columns)),
         }
-        Ok(FragmentBatch::new(columns))
     }
 
     #[doc = docstring!("Subscription.poll_native")]
@@ -327,8 +331,10 @@ impl Subscription {
     ) -> PyResult<bool> {
         let subscription = self.inner.get()?;
         let waiter = Waiter::new(self.client.get()?, timeout_s, idle)?;
-        let step =
-            || (subscription.is_connected() || subscription.is_closed()).then(|| subscription.is_connected());
+        let step = || match subscription.is_connected() {
+            false if !subscription.is_closed() => None,
+            is_connected => Some(is_connected),
+        };
         Ok(waiter.wait_for(py, &**subscription, step)?.unwrap_or(false))
     }
 
@@ -340,7 +346,8 @@ impl Subscription {
     /// The next message, waited for without the GIL; ends when this program closes the subscription.
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Message>> {
         match self.receive(py, None, None) {
-            Err(_) if self.is_closed_by_program() => Ok(None),
+            // Not what a signal handler raised that closed it.
+            Err(error) if errors::is_closed(py, &error) && self.is_closed_by_program() => Ok(None),
             received => received,
         }
     }
