@@ -339,3 +339,27 @@ fn a_destination_that_answers_from_another_of_its_addresses_is_heard() {
     center.hears(&answers_from, &next);
     world.run_until(SECOND, "a connection", || center.publication.is_connected());
 }
+
+/// The first status message may be lost, and the sender says nothing before it has one: it is repeated, though it is not paid
+/// for, since the subscriber has named the sender.
+#[test]
+fn a_sender_that_a_destination_names_is_told_more_than_once_of_its_receiver() {
+    let world = World::new(9);
+    let center = Center::new(&world, DYNAMIC);
+    let node = world.add_node("reader").unwrap();
+    let client = node.connect().unwrap();
+    let reader = Reader::subscribe(&client, "aeron:udp?control-mode=manual", STREAM);
+    let tap = world.network().tap();
+    let channel = format!("aeron:udp?endpoint=reader:0|control={}", center.control());
+    reader.subscription.add_destination(&channel).unwrap();
+    world.run_until(5 * SECOND, "an image", || reader.subscription.is_connected());
+    center.node.set_cut_to(&node, true);
+    world.run_for(3 * SECOND);
+    let sent = tap.take();
+    let told = sent
+        .iter()
+        .filter(|datagram| datagram.to == center.control())
+        .filter_map(|datagram| StatusMessage::decode(&datagram.bytes).ok())
+        .filter(|message| !message.asks_for_setup());
+    assert_eq!(told.count(), 5);
+}
