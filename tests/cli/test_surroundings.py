@@ -87,6 +87,19 @@ def test_a_table_is_shown_where_stdin_is_closed(driver_directory: Path, name: st
     assert str(driver_directory).encode() in done.stdout.splitlines()[0]
 
 
+def test_a_secret_is_not_asked_for_where_stdin_is_closed(tmp_path: Path) -> None:
+    line = 'exec "$0" -m headrace archive users add "$1" alice <&-'
+    done = subprocess.run(
+        ["sh", "-c", line, sys.executable, tmp_path / "users"],
+        capture_output=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr == b"error: stdin is closed, and the secret is read from it\n"
+    assert not (tmp_path / "users").exists()
+
+
 @pytest.mark.parametrize("moment", NO_TIMES)
 def test_a_moment_in_a_file_that_is_no_error_log_is_shown_as_its_number(tmp_path: Path, moment: int) -> None:
     file = tmp_path / "mark.dat"

@@ -39,6 +39,8 @@ def add_command(path: Path, name: str) -> None:
     from headrace.security import UsersFile
 
     users = UsersFile(path)
+    if sys.stdin is None:
+        raise OSError("stdin is closed, and the secret is read from it")
     if sys.stdin.isatty():
         secret = click.prompt("Secret", hide_input=True, confirmation_prompt=True, err=True)
     else:
