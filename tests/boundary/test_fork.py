@@ -12,6 +12,35 @@ from tests.helpers import TIMEOUT_S
 
 pytestmark = pytest.mark.boundary
 
+IN_A_HANDLER = """
+import os
+import headrace
+
+with headrace.MediaDriver.embedded(threading_mode="SHARED") as driver, driver.connect() as client:
+    subscription = client.add_subscription("aeron:ipc?term-length=64k", 1)
+    publication = client.add_publication("aeron:ipc?term-length=64k", 1)
+    assert publication.wait_until_connected(60) and subscription.wait_until_connected(60)
+    for number in range(3):
+        publication.offer_blocking(b"%d" % number)
+    seen = []
+
+    def handler(payload, header):
+        seen.append(payload)
+        if len(seen) == 1:
+            child = os.fork()
+            if child == 0:
+                raise SystemExit
+            assert os.waitpid(child, 0)[1] == 0
+
+    try:
+        while len(seen) < 3:
+            subscription.poll(handler, 10)
+    except SystemExit:
+        os._exit(0)
+    assert subscription.poll(handler, 10) == 0
+    assert seen == [b"0", b"1", b"2"], seen
+"""
+
 PROGRAM = """
 import gc, os, sys
 import headrace
@@ -128,3 +157,14 @@ def test_a_childs_copy_of_a_pipe_keeps_no_reader_waiting():
         assert parent.wait(TIMEOUT_S) == 0
         assert parent.stdin is not None
         parent.stdin.close()
+
+
+def test_a_child_that_a_handler_forks_leaves_the_position_to_its_parent():
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", IN_A_HANDLER],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -18,6 +18,7 @@ use headrace_buffers::log::frame::FRAME_ALIGNMENT;
 pub use headrace_buffers::log::read::Block;
 use headrace_buffers::log::{Action, Header, LogBuffers, TermGeometry, frame, read};
 use headrace_protocol::command::{Command, REJECTION_REASON_LENGTH_MAX};
+use headrace_sys::fork;
 
 use crate::assembler::FragmentAssembler;
 use crate::error::{ClientError, PollError};
@@ -82,8 +83,14 @@ struct Reading<'a> {
     position: i64,
     start: usize,
     offset: usize,
-    // What the counter has.
-    stored: i64,
+    stored: Stored,
+}
+
+/// What the counter has, and the process that reads: a child that a handler forks ends the poll too, and the position is
+/// its parent's.
+struct Stored {
+    position: i64,
+    generation: u64,
 }
 
 impl<'a> Reading<'a> {
@@ -176,9 +183,10 @@ impl Image {
 
     // The counter may be another one's once the image is closed.
     #[inline]
-    fn store_position(&self, stored: &mut i64, position: i64) {
-        if !self.is_closed() && self.owns_counter() && self.position.compare_and_set(*stored, position) {
-            *stored = position;
+    fn store_position(&self, stored: &mut Stored, position: i64) {
+        let is_ours = !self.is_closed() && self.owns_counter() && stored.generation == fork::generation();
+        if is_ours && self.position.compare_and_set(stored.position, position) {
+            stored.position = position;
             self.position_doorbell.ring();
         }
     }
@@ -217,7 +225,10 @@ impl Image {
             position,
             start,
             offset: start,
-            stored: position,
+            stored: Stored {
+                position,
+                generation: fork::generation(),
+            },
         };
         if self.is_closed() {
             return Ok(None);
