@@ -4,7 +4,7 @@ use std::fmt;
 
 use headrace_buffers::counters::{Counter, type_ids};
 use headrace_buffers::log::LogBuffers;
-use headrace_buffers::log::frame::FrameHeader;
+use headrace_buffers::log::frame::{FRAME_ALIGNMENT, FrameHeader};
 
 use super::readers::Readers;
 use super::room::{is_aligned, is_empty};
@@ -23,9 +23,11 @@ pub(super) const RULES: &[Rule<Image>] = &[
     Rule {
         name: "received-within-window",
         holds: |it| {
-            // A heartbeat may tell of up to a term; what is written lies within half of it.
-            let told_end = it.let_go + it.term_length();
-            it.before.received <= it.now.received && it.now.received <= told_end
+            // A heartbeat may tell of up to a term; what is written begins within half of it.
+            let (room_end, told_end) = (it.let_go + it.term_length() / 2, it.let_go + it.term_length());
+            it.before.received <= it.now.received
+                && it.now.received <= told_end
+                && !it.has_frame_within(room_end, it.now.received)
         },
     },
     Rule {
@@ -146,9 +148,17 @@ impl Image {
 
     /// Where something was rebuilt, there is a frame of this stream and this place.
     fn has_frame_at(&self, position: i64) -> bool {
-        if position >= self.now.rebuilt {
-            return true;
-        }
+        position >= self.now.rebuilt || self.is_frame(position)
+    }
+
+    fn has_frame_within(&self, from: i64, to: i64) -> bool {
+        // Readers stand at frames, and half a term is a multiple of their alignment.
+        (from..to)
+            .step_by(FRAME_ALIGNMENT)
+            .any(|position| self.is_frame(position))
+    }
+
+    fn is_frame(&self, position: i64) -> bool {
         let geometry = self.log.geometry();
         let offset = geometry.term_offset(position);
         let header = FrameHeader::read(self.log.term(geometry.partition(position)), offset);
