@@ -46,6 +46,9 @@ const OWN_ENTRIES: [&str; 9] = [
 /// emptied and before it is deleted; each client thread does so a few times at most.
 const DELETE_ATTEMPTS_MAX: usize = 1000;
 
+/// The heartbeat with which a driver says that it has stopped.
+const STOPPED_HEARTBEAT_MS: i64 = -1;
+
 /// A file shorter than this has no complete header, so no driver can be using it.
 const CNC_HEADER_LENGTH: u64 = 128;
 
@@ -54,15 +57,16 @@ const CNC_HEADER_LENGTH: u64 = 128;
 pub enum DirectoryError {
     /// Another driver is alive there.
     #[error(
-        "Active media driver detected: {}, pid={pid}; use that driver, stop it, or give this one another directory, \
+        "Active media driver detected: {}, pid={}; use that driver, stop it, or give this one another directory, \
          by aeron.dir, --dir or directory=",
-        path.display()
+        path.display(),
+        pid.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string())
     )]
     Active {
         /// The file that it keeps.
         path: PathBuf,
-        /// Its process, as the file says.
-        pid: i64,
+        /// Its process, once the file says it.
+        pid: Option<i64>,
     },
     /// A file of another layout, or damaged, is there; it might be in use by a driver that we cannot talk to.
     #[error(
@@ -122,8 +126,8 @@ pub(crate) fn prepare(config: &DriverConfig, clock: &dyn Clock) -> Result<(), Di
             eprintln!("WARNING: {} exists", directory.display());
         }
         if !config.dir_delete_on_start {
-            refuse_if_not_a_driver(directory)?;
             leave_no_error_behind(config, clock)?;
+            refuse_if_not_a_driver(directory)?;
         }
         delete(directory)?;
     }
@@ -152,17 +156,38 @@ pub(crate) fn delete_own(directory: &Path, ownership: &Ownership) -> Result<(), 
         );
         return Ok(());
     }
-    delete(directory)
+    delete_while(
+        directory,
+        || !ownership.is_lost(),
+        |path| fs::remove_dir_all(path),
+    )
+}
+
+/// Deletes what a start has made that got no CnC file; nothing once another driver has its own there.
+pub(crate) fn delete_unfinished(directory: &Path) -> Result<(), DirectoryError> {
+    let is_free = || !directory.join(cnc::FILE_NAME).exists();
+    delete_while(directory, is_free, |path| fs::remove_dir_all(path))
 }
 
 /// Deletes the directory and everything in it, also what clients put there meanwhile.
-pub(crate) fn delete(directory: &Path) -> Result<(), DirectoryError> {
-    let mut deleted = fs::remove_dir_all(directory);
-    for _ in 1..DELETE_ATTEMPTS_MAX {
+fn delete(directory: &Path) -> Result<(), DirectoryError> {
+    delete_while(directory, || true, |path| fs::remove_dir_all(path))
+}
+
+/// Deletes the directory as long as that is allowed, which is asked before each attempt.
+fn delete_while(
+    directory: &Path,
+    is_allowed: impl Fn() -> bool,
+    remove: impl Fn(&Path) -> io::Result<()>,
+) -> Result<(), DirectoryError> {
+    let mut deleted = Ok(());
+    for _ in 0..DELETE_ATTEMPTS_MAX {
+        if !is_allowed() {
+            return Ok(());
+        }
+        deleted = remove(directory);
         match &deleted {
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
-                deleted = fs::remove_dir_all(directory);
-            }
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
             _ => break,
         }
     }
@@ -177,7 +202,8 @@ pub(crate) fn delete(directory: &Path) -> Result<(), DirectoryError> {
 /// A mistyped directory must not cost its owner what is in it: what has no command file is only taken over when
 /// nothing else is there but what a driver that died while starting leaves.
 fn refuse_if_not_a_driver(directory: &Path) -> Result<(), DirectoryError> {
-    if directory.join(cnc::FILE_NAME).exists() {
+    // The driver before may have deleted it when it closed.
+    if directory.join(cnc::FILE_NAME).exists() || !directory.exists() {
         return Ok(());
     }
     let cannot_list = |source| DirectoryError::io("list", directory, source);
@@ -200,24 +226,44 @@ fn refuse_if_not_a_driver(directory: &Path) -> Result<(), DirectoryError> {
 }
 
 fn leave_no_error_behind(config: &DriverConfig, clock: &dyn Clock) -> Result<(), DirectoryError> {
-    let path = config.directory.join(cnc::FILE_NAME);
     let Some(file) = existing(&config.directory, config.driver_timeout_ms, clock)? else {
         return Ok(());
     };
-    if !has_ended(&config.directory) && is_beating(&file, config.driver_timeout_ms, clock) {
-        return Err(DirectoryError::Active {
-            path,
-            pid: file.pid(),
-        });
+    let has_ended = owner(&config.directory) == Owner::Ended;
+    if !has_ended && is_beating(&file, config.driver_timeout_ms, clock) {
+        return Err(active(&config.directory));
     }
     save_errors(&config.directory, &file, clock.epoch_ms())
 }
 
-/// True when the driver of the directory showed that it lives, and does so no more. Of other drivers, and when it
-/// cannot be told, the heartbeat decides.
-fn has_ended(directory: &Path) -> bool {
+/// The refusal of a directory in which another driver is alive.
+pub(crate) fn active(directory: &Path) -> DirectoryError {
+    let path = directory.join(cnc::FILE_NAME);
+    let file = CncFile::map(&path, Access::ReadOnly);
+    DirectoryError::Active {
+        pid: file.ok().map(|file| file.pid()),
+        path,
+    }
+}
+
+/// What the lock of a directory tells of its driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    /// It holds its lock.
+    Alive,
+    /// It showed that it lives, and does so no more.
+    Ended,
+    /// It has no lock, or cannot be asked: the heartbeat decides.
+    Unknown,
+}
+
+fn owner(directory: &Path) -> Owner {
     let liveness = Liveness::open(directory).ok().flatten();
-    liveness.is_some_and(|liveness| !liveness.is_driver_alive().unwrap_or(true))
+    match liveness.map(|liveness| liveness.is_driver_alive()) {
+        Some(Ok(true)) => Owner::Alive,
+        Some(Ok(false)) => Owner::Ended,
+        Some(Err(_)) | None => Owner::Unknown,
+    }
 }
 
 /// Whether the heartbeat of a driver is young. One of a time to come is of before the clock was set back: a driver that
@@ -241,29 +287,56 @@ fn is_beating(file: &CncFile, timeout_ms: i64, clock: &dyn Clock) -> bool {
 }
 
 /// The CnC file that is there, once its driver has finished writing the header; none if there is no file, or if its driver was
-/// killed before it had finished.
+/// killed before it had finished. A driver that holds its lock and has no such file yet, or has written its last heartbeat,
+/// is starting or closing: it has the time-out to get there.
 fn existing(directory: &Path, timeout_ms: i64, clock: &dyn Clock) -> Result<Option<CncFile>, DirectoryError> {
     let path = &directory.join(cnc::FILE_NAME);
-    let is_long_enough = fs::metadata(path).is_ok_and(|metadata| metadata.len() > CNC_HEADER_LENGTH);
-    if !is_long_enough {
-        return Ok(None);
-    }
     let deadline_ms = clock.epoch_ms().saturating_add(timeout_ms);
     loop {
-        match CncFile::map(path, Access::ReadOnly) {
-            Ok(file) => return Ok(Some(file)),
-            Err(CncError::NotReady | CncError::TooShort { .. }) if has_ended(directory) => return Ok(None),
-            Err(CncError::NotReady | CncError::TooShort { .. }) if clock.epoch_ms() < deadline_ms => {
-                clock.sleep(Duration::from_millis(1));
-            }
-            Err(reason) => {
-                return Err(DirectoryError::Foreign {
-                    path: path.to_owned(),
-                    reason,
-                });
-            }
+        // Before the file is looked at: a driver lets go of its lock last of all.
+        let owner = owner(directory);
+        let reason = match map_headed(path) {
+            Ok(Some(file)) if owner != Owner::Alive || !has_stopped(&file) => return Ok(Some(file)),
+            Ok(None) if owner != Owner::Alive => return Ok(None),
+            Err(CncError::NotReady | CncError::TooShort { .. }) if owner == Owner::Ended => return Ok(None),
+            Ok(_) => None,
+            Err(reason @ (CncError::NotReady | CncError::TooShort { .. })) => Some(reason),
+            Err(reason) => return Err(foreign(path, reason)),
+        };
+        if clock.epoch_ms() < deadline_ms {
+            clock.sleep(Duration::from_millis(1));
+            continue;
         }
+        return Err(match reason {
+            Some(reason) if owner != Owner::Alive => foreign(path, reason),
+            _ => active(directory),
+        });
     }
+}
+
+fn foreign(path: &Path, reason: CncError) -> DirectoryError {
+    DirectoryError::Foreign {
+        path: path.to_owned(),
+        reason,
+    }
+}
+
+/// The CnC file; none if there is no file, or none with a header.
+fn map_headed(path: &Path) -> Result<Option<CncFile>, CncError> {
+    let has_header = fs::metadata(path).is_ok_and(|metadata| metadata.len() > CNC_HEADER_LENGTH);
+    if !has_header {
+        return Ok(None);
+    }
+    match CncFile::map(path, Access::ReadOnly) {
+        Err(CncError::Io(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        mapped => mapped.map(Some),
+    }
+}
+
+/// True when the driver has written the last of its heartbeats.
+fn has_stopped(file: &CncFile) -> bool {
+    ManyToOneRing::new(file.to_driver())
+        .is_ok_and(|ring| ring.consumer_heartbeat_ms() == STOPPED_HEARTBEAT_MS)
 }
 
 /// Writes the errors a dead driver recorded to a file beside the directory, since the directory will go.

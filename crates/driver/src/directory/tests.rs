@@ -130,6 +130,94 @@ fn a_driver_whose_process_has_ended_is_cleared_away_before_its_heartbeat_is_old(
     assert!(!fixture.left_over());
 }
 
+/// Time passes only while a driver sleeps, and after 50 ms something happens.
+struct After<F>(ManualClock, std::sync::Mutex<Option<F>>);
+
+impl<F: FnOnce() + Send> Clock for After<F> {
+    fn nano_time(&self) -> i64 {
+        self.0.nano_time()
+    }
+
+    fn epoch_ns(&self) -> i64 {
+        self.0.epoch_ns()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.0.sleep(duration);
+        if self.0.epoch_ms() >= NOW_MS + 50
+            && let Some(act) = self.1.lock().unwrap().take()
+        {
+            act();
+        }
+    }
+}
+
+fn after<F: FnOnce() + Send>(act: F) -> After<F> {
+    After(
+        ManualClock::new(0, NOW_MS * 1_000_000),
+        std::sync::Mutex::new(Some(act)),
+    )
+}
+
+/// The time that a start waits for a driver that has its lock; the clock stands where it began before.
+fn assert_is_refused_after_the_timeout(fixture: &Fixture) {
+    let clock = after(|| {});
+    let error = prepare(&fixture.config, &clock).unwrap_err();
+    assert!(matches!(error, DirectoryError::Active { .. }), "{error}");
+    assert!(clock.epoch_ms() >= NOW_MS + fixture.config.driver_timeout_ms);
+}
+
+#[test]
+fn a_driver_that_holds_its_lock_and_has_made_no_file_yet_is_left_alone() {
+    for length in [None, Some(0), Some(128), Some(4096)] {
+        let mut fixture = Fixture::new();
+        fixture.config.driver_timeout_ms = 10_000;
+        let directory = &fixture.config.directory;
+        fs::create_dir_all(directory).unwrap();
+        let alive = Liveness::create(directory).unwrap();
+        if let Some(length) = length {
+            fs::write(directory.join(cnc::FILE_NAME), vec![0; length]).unwrap();
+        }
+        assert_is_refused_after_the_timeout(&fixture);
+        assert!(directory.join(liveness::FILE_NAME).exists(), "length={length:?}");
+        // It fails to start.
+        prepare(&fixture.config, &after(move || drop(alive))).unwrap();
+        assert!(!directory.join(liveness::FILE_NAME).exists(), "length={length:?}");
+    }
+}
+
+#[test]
+fn a_driver_that_is_closing_is_waited_for() {
+    let (fixture, _file) = Fixture::with_driver(-1);
+    let alive = Liveness::create(&fixture.config.directory).unwrap();
+    assert_is_refused_after_the_timeout(&fixture);
+    assert!(fixture.left_over());
+    prepare(&fixture.config, &after(move || drop(alive))).unwrap();
+    assert!(!fixture.left_over());
+}
+
+#[test]
+fn a_driver_that_deletes_its_directory_while_it_closes_is_waited_for() {
+    let (fixture, _file) = Fixture::with_driver(-1);
+    let directory = fixture.config.directory.clone();
+    let alive = Liveness::create(&directory).unwrap();
+    let path = directory.clone();
+    let clock = after(move || {
+        fs::remove_dir_all(path).unwrap();
+        drop(alive);
+    });
+    prepare(&fixture.config, &clock).unwrap();
+    assert!(directory.join(IMAGES).is_dir() && clock.epoch_ms() == NOW_MS + 50);
+}
+
+#[test]
+fn a_driver_that_does_not_run_loses_its_directory_with_its_heartbeat_and_its_lock_notwithstanding() {
+    let (fixture, _file) = Fixture::with_driver(NOW_MS - 10_001);
+    let _alive = Liveness::create(&fixture.config.directory).unwrap();
+    fixture.prepare().unwrap();
+    assert!(!fixture.left_over());
+}
+
 #[test]
 fn an_active_driver_is_overridden_by_delete_on_start() {
     let (mut fixture, _file) = Fixture::with_driver(NOW_MS);
@@ -344,4 +432,24 @@ fn a_directory_that_another_driver_took_over_is_not_deleted() {
     delete_own(directory, &seconds).unwrap();
     assert!(!directory.exists());
     delete_own(directory, &seconds).unwrap();
+}
+
+#[test]
+fn a_directory_that_another_driver_takes_over_while_it_is_deleted_is_left_to_that_one() {
+    let (fixture, _first) = Fixture::with_driver(0);
+    let directory = &fixture.config.directory;
+    let ownership = Ownership::of(directory).unwrap();
+    let file = directory.join(cnc::FILE_NAME);
+    let attempts = std::cell::Cell::new(0);
+    let remove = |path: &Path| {
+        attempts.set(attempts.get() + 1);
+        if attempts.get() > 1 {
+            return fs::remove_dir_all(path);
+        }
+        fs::remove_file(&file)?;
+        fs::write(&file, b"another's")?;
+        Err(io::ErrorKind::DirectoryNotEmpty.into())
+    };
+    delete_while(directory, || !ownership.is_lost(), remove).unwrap();
+    assert_eq!((attempts.get(), file.exists()), (1, true));
 }

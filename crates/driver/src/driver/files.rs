@@ -16,42 +16,73 @@ use headrace_sys::{Clock, disk};
 
 use super::{AERON_VERSION, DriverError, VERSION};
 use crate::config::{DriverConfig, property};
-use crate::directory::Ownership;
+use crate::directory::{self, Ownership};
 use crate::errors::ErrorRecorder;
 
-/// The CnC file with the proof whose it is, and before it the lock that shows that the driver lives: so a start knows of a file that is not ready
-/// whether its driver was killed.
-pub(super) fn create_cnc(
-    config: &DriverConfig,
-    clock: &dyn Clock,
-) -> Result<(CncFile, Arc<Ownership>, io::Result<Liveness>), DriverError> {
-    let liveness = Liveness::create(&config.directory);
-    let lengths = CncLengths {
+/// What makes a directory a driver's own.
+pub(super) struct OwnFiles {
+    pub(super) cnc: CncFile,
+    /// The proof whose the CnC file is.
+    pub(super) ownership: Arc<Ownership>,
+    /// The lock that shows that the driver lives.
+    pub(super) liveness: io::Result<Arc<Liveness>>,
+}
+
+/// Makes the CnC file, and before it the lock that shows that the driver lives: so a start knows of a file that is not ready
+/// whether its driver was killed. The first to make them has the directory. Leaves no files when it fails, and touches none
+/// of another driver.
+pub(super) fn take_directory(config: &DriverConfig, clock: &dyn Clock) -> Result<OwnFiles, DriverError> {
+    let active = || DriverError::from(directory::active(&config.directory));
+    let liveness = match Liveness::create(&config.directory) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(active()),
+        created => created.map(Arc::new),
+    };
+    let cnc = create_cnc(config, clock).map_err(|error| match error {
+        CncError::Io(source) if source.kind() == io::ErrorKind::AlreadyExists => active(),
+        error => {
+            // The first error is the one to tell; a directory that cannot be deleted adds nothing to it.
+            let _ = directory::delete_unfinished(&config.directory);
+            cnc_failure(config, error)
+        }
+    })?;
+    let ownership = Ownership::of(&config.directory).map_err(|source| DriverError::Io {
+        action: "look at the CnC file",
+        source,
+    })?;
+    Ok(OwnFiles {
+        cnc,
+        ownership: Arc::new(ownership),
+        liveness,
+    })
+}
+
+fn cnc_lengths(config: &DriverConfig) -> CncLengths {
+    CncLengths {
         to_driver: config.conductor_buffer_length,
         to_clients: config.clients_buffer_length,
         counters_values: config.counters_buffer_length,
         error_log: config.error_buffer_length,
-    };
+    }
+}
+
+fn create_cnc(config: &DriverConfig, clock: &dyn Clock) -> Result<CncFile, CncError> {
     let identity = CncIdentity {
         client_liveness_timeout_ns: config.client_liveness_timeout_ns,
         start_timestamp_ms: clock.epoch_ms(),
         pid: i64::from(std::process::id()),
         page_size: config.file_page_size_bytes as i32,
     };
-    let cnc = CncFile::create(&config.directory, &lengths, &identity).map_err(|error| match error {
-        CncError::Io(source) => failure(
-            config,
-            "create the CnC file",
-            lengths.file_length(config.file_page_size_bytes),
-            source,
-        ),
+    CncFile::create(&config.directory, &cnc_lengths(config), &identity)
+}
+
+fn cnc_failure(config: &DriverConfig, error: CncError) -> DriverError {
+    match error {
+        CncError::Io(source) => {
+            let length = cnc_lengths(config).file_length(config.file_page_size_bytes);
+            failure(config, "create the CnC file", length, source)
+        }
         error => error.into(),
-    })?;
-    let ownership = Ownership::of(&config.directory).map_err(|source| DriverError::Io {
-        action: "look at the CnC file",
-        source,
-    })?;
-    Ok((cnc, Arc::new(ownership), liveness))
+    }
 }
 
 pub(super) fn create_loss_report(config: &DriverConfig) -> Result<LossReport, DriverError> {
@@ -159,12 +190,12 @@ pub(super) fn create_event_log(
 
 /// The lock that shows that the driver lives. Without it everything works, only the dead are noticed later.
 pub(super) fn shared_liveness(
-    created: io::Result<Liveness>,
+    created: io::Result<Arc<Liveness>>,
     errors: &ErrorRecorder,
     clock: &dyn Clock,
 ) -> Option<Arc<Liveness>> {
     match created {
-        Ok(liveness) => Some(Arc::new(liveness)),
+        Ok(liveness) => Some(liveness),
         Err(error) => {
             let text = format!("clients and driver learn of each other's end by time-outs alone: {error}");
             errors.warn(&text, clock.epoch_ms());
@@ -186,5 +217,24 @@ mod tests {
     #[test]
     fn a_version_packs_its_three_numbers() {
         assert_eq!(packed_version("1.53.2"), 0x01_35_02);
+    }
+
+    #[test]
+    fn the_directory_belongs_to_the_first_that_holds_its_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = DriverConfig {
+            directory: directory.path().to_owned(),
+            ..DriverConfig::default()
+        };
+        let first = Liveness::create(directory.path()).unwrap();
+        let clock = headrace_sys::SystemClock::new();
+        let refused = take_directory(&config, &clock).err().unwrap();
+        assert!(
+            refused.to_string().starts_with("Active media driver detected: "),
+            "{refused}"
+        );
+        let watcher = Liveness::open(directory.path()).unwrap().unwrap();
+        assert!(watcher.is_driver_alive().unwrap());
+        drop(first);
     }
 }

@@ -36,6 +36,8 @@ use crate::event_recorder::EventRecorder;
 use crate::interceptors;
 use crate::processors::ProcessorLimit;
 use crate::runner::{AgentRunner, Invoker};
+use files::OwnFiles;
+use probe::SocketProbe;
 use supervisor::{DriverState, DriverSupervisor};
 use threads::Agents;
 use wiring::{Queues, Wiring};
@@ -94,17 +96,24 @@ impl MediaDriver {
             action: "find the absolute path of aeron.dir",
             source,
         })?;
+        // Without a slash at its end: what is named after the directory lies beside it.
+        config.directory = config.directory.components().collect();
         let limit =
             ProcessorLimit::find(environment.machine.as_ref()).filter(|_| config.threading_mode.is_none());
         let mode = limit.map_or_else(|| config.threading(), ProcessorLimit::threading_mode);
         config.threading_mode = Some(mode);
         let affinity = Affinity::find(&config, environment.machine.as_ref())?;
         let config = Arc::new(config);
+        let probed = probe::socket_buffers(&config, environment.network.as_ref())?;
         directory::prepare(&config, environment.clock.as_ref())?;
-        let started = start(&config, environment, limit, affinity);
+        let own = files::take_directory(&config, environment.clock.as_ref())?;
+        // Kept until the directory is deleted: another driver takes it when the lock is free, and is told by its file.
+        let (_cnc, _liveness) = (own.cnc.clone(), own.liveness.as_ref().ok().cloned());
+        let ownership = Arc::clone(&own.ownership);
+        let started = start(&config, environment, own, probed, limit, affinity);
         if started.is_err() {
             // The first error is the one to tell; a directory that cannot be deleted adds nothing to it.
-            let _ = directory::delete(&config.directory);
+            let _ = directory::delete_own(&config.directory, &ownership);
         }
         let (running, supervisor) = started?;
         Ok(Self {
@@ -228,6 +237,8 @@ fn warn_of_all<'a>(errors: &ErrorRecorder, warnings: impl Iterator<Item = &'a St
 fn start(
     config: &Arc<DriverConfig>,
     environment: Environment,
+    own: OwnFiles,
+    probed: SocketProbe,
     limit: Option<ProcessorLimit>,
     affinity: Affinity,
 ) -> Result<(Running, Arc<DriverSupervisor>), DriverError> {
@@ -241,8 +252,11 @@ fn start(
         events,
         machine: _,
     } = environment;
-    let system_buffers = probe::socket_buffers(config, network.as_ref())?;
-    let (cnc, ownership, liveness) = files::create_cnc(config, clock.as_ref())?;
+    let OwnFiles {
+        cnc,
+        ownership,
+        liveness,
+    } = own;
     let mut counters = files::create_counters(config, &cnc);
     let system = SystemCounters::new(&counters);
     let errors = ErrorRecorder::new(
@@ -253,7 +267,7 @@ fn start(
     let event_log = files::create_event_log(config, &cnc, &errors, clock.as_ref());
     let recorder = EventRecorder::new(event_log, events, Arc::clone(&clock), errors.clone());
     let supervisor = DriverSupervisor::new(errors.clone(), recorder.clone(), Arc::clone(&clock), limit);
-    let warnings = system_buffers.warnings.iter().chain(&affinity.warnings);
+    let warnings = probed.warnings.iter().chain(&affinity.warnings);
     warn_of_all(&errors, warnings.chain(&config.doubts()), clock.as_ref());
     // Before clients can connect: what they see of it then tells them whether to watch it.
     let liveness = files::shared_liveness(liveness, &errors, clock.as_ref());
@@ -270,7 +284,7 @@ fn start(
         doorbells: &doorbells,
         network: &network,
         disk: &disk,
-        system_buffers: system_buffers.buffers,
+        system_buffers: probed.buffers,
         liveness: liveness.clone(),
         ownership: Arc::clone(&ownership),
     };
@@ -311,3 +325,6 @@ fn command_ring(cnc: &CncFile, clock: &dyn headrace_sys::Clock) -> Result<ManyTo
     ring.put_consumer_heartbeat_ms(clock.epoch_ms());
     Ok(ring)
 }
+
+#[cfg(test)]
+mod tests;
