@@ -25,6 +25,9 @@ use crate::names::NameRequests;
 use crate::resource_tasks::{FreeLog, ResourceOutcome, ResourceTask};
 use crate::sparse_logs::SparseLogs;
 
+/// How long a log waits that could not be deleted.
+const FREE_RETRY_INTERVAL_NS: i64 = 1_000_000_000;
+
 /// Settings of the resource agent.
 #[derive(Clone)]
 pub(crate) struct ResourceSettings {
@@ -35,6 +38,8 @@ pub(crate) struct ResourceSettings {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) low_space_threshold: u64,
     pub(crate) ownership: Arc<Ownership>,
+    /// What the lengths of all logs are multiples of. Logs say it too, in memory that clients can write.
+    pub(crate) page_size: usize,
 }
 
 /// Counters this agent maintains.
@@ -48,6 +53,8 @@ pub(crate) struct ResourceAgent {
     tasks: Inbox<ResourceTask>,
     outcomes: Outbox<ResourceOutcome>,
     to_free: VecDeque<FreeLog>,
+    /// Logs that could not be deleted, and when each is tried again, in the order of these times.
+    to_retry: VecDeque<(i64, FreeLog)>,
     sparse_logs: SparseLogs,
     settings: ResourceSettings,
     counters: ResourceCounters,
@@ -70,6 +77,7 @@ impl ResourceAgent {
             tasks,
             outcomes,
             to_free: VecDeque::new(),
+            to_retry: VecDeque::new(),
             sparse_logs: SparseLogs::default(),
             settings,
             counters,
@@ -182,21 +190,34 @@ impl ResourceAgent {
         }
     }
 
-    fn free_some(&mut self) -> usize {
+    /// Returns how many went; those that cannot be deleted are no work, or the agent would never rest.
+    fn free_some(&mut self, now_ns: i64) -> usize {
+        let due_count = self
+            .to_retry
+            .iter()
+            .take_while(|(retry_at_ns, _)| *retry_at_ns <= now_ns)
+            .count();
+        let due = self.to_retry.drain(..due_count).map(|(_, request)| request);
+        self.to_free.extend(due);
         let count = self.to_free.len().min(self.settings.free_limit);
-        for _ in 0..count {
-            if let Some(request) = self.to_free.pop_front() {
-                self.free(request);
+        let mut freed_count = 0;
+        for request in self.to_free.drain(..count).collect::<Vec<_>>() {
+            match self.free(request) {
+                None => freed_count += 1,
+                Some(request) => {
+                    let retry_at_ns = now_ns.saturating_add(FREE_RETRY_INTERVAL_NS);
+                    self.to_retry.push_back((retry_at_ns, request));
+                }
             }
         }
-        count
+        freed_count
     }
 
-    /// Deletes the file; the memory goes with its last user. A file that cannot be deleted is tried again. What has its name in
+    /// Deletes the file; the memory goes with its last user. Gives back what cannot be deleted. What has its name in
     /// a directory that another driver has taken over is that driver's.
-    fn free(&mut self, request: FreeLog) {
+    fn free(&mut self, request: FreeLog) -> Option<FreeLog> {
         if self.settings.ownership.is_lost() {
-            return;
+            return None;
         }
         match fs::remove_file(&request.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -204,15 +225,13 @@ impl ResourceAgent {
                 let text = format!("failed to delete log path={}: {error}", request.path.display());
                 self.errors
                     .warn_in(ErrorGroup::Storage, &text, self.clock.epoch_ms());
-                self.to_free.push_back(request);
+                Some(request)
             }
             _ => {
                 self.sparse_logs.remove(&request.path);
-                let length = log_file_length(
-                    request.log.term_length(),
-                    request.log.metadata().page_size() as usize,
-                );
+                let length = log_file_length(request.log.term_length(), self.settings.page_size);
                 self.counters.bytes_mapped.get_and_add(-(length as i64));
+                None
             }
         }
     }
@@ -236,7 +255,7 @@ impl Agent for ResourceAgent {
             self.outcomes.send(outcome);
             work_count += 1;
         }
-        work_count + self.free_some()
+        work_count + self.free_some(now_ns)
     }
 
     fn describe(&self, interests: &mut Interests) {
@@ -248,7 +267,7 @@ impl Agent for ResourceAgent {
     }
 
     fn waiting_messages(&self) -> usize {
-        self.tasks.len() + self.to_free.len() + self.outcomes.backlog_length()
+        self.tasks.len() + self.to_free.len() + self.to_retry.len() + self.outcomes.backlog_length()
     }
 }
 

@@ -166,6 +166,7 @@ impl Wiring<'_> {
                 disk: Arc::clone(self.disk),
                 low_space_threshold: config.low_file_store_warning_threshold_bytes as u64,
                 ownership: Arc::clone(&self.ownership),
+                page_size: config.file_page_size_bytes,
             },
             ResourceCounters {
                 bytes_mapped: self.counter(system_counter::BYTES_CURRENTLY_MAPPED),

@@ -13,6 +13,7 @@ mod clients;
 mod images;
 mod ipc_life;
 mod ipc_links;
+mod logs;
 mod lookups;
 mod peers;
 mod processes;
