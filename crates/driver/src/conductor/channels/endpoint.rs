@@ -134,8 +134,12 @@ pub(crate) fn find<'a>(
 ) -> Result<Option<&'a Endpoint>, CommandError> {
     let mut found = None;
     for endpoint in endpoints.clone() {
-        if channel.matches_tag(&endpoint.channel)? {
-            found = Some(endpoint);
+        match channel.matches_tag(&endpoint.channel) {
+            Ok(false) => {}
+            Ok(true) => found = Some(endpoint),
+            // Its tag may go to other addresses once it is closed.
+            Err(_) if endpoint.is_closing() => found = found.or(Some(endpoint)),
+            Err(error) => return Err(error.into()),
         }
     }
     if found.is_none() {
@@ -228,5 +232,26 @@ mod tests {
         assert!(no_one.is_ok_and(|found| found.is_none()), "it gives way");
         endpoint.enter(&recorder, ChannelState::Errored, "too late");
         assert!(endpoint.is_closing());
+    }
+
+    #[test]
+    fn a_tag_is_free_for_other_addresses_once_its_channel_is_closed() {
+        let mut manager = counters();
+        let mut counter = || {
+            let id = manager.allocate(0, &[], "", 0).unwrap();
+            manager.counter(id)
+        };
+        let errors = ErrorRecorder::new(DistinctErrorLog::new(AtomicBuffer::allocate(1024)), counter());
+        let recorder = EventRecorder::new(None, None, Arc::new(ManualClock::new(0, 0)), errors);
+        let known = channel("aeron:udp?tags=1|endpoint=localhost:24325");
+        let asked = channel("aeron:udp?tags=1|endpoint=localhost:24326");
+        let mut endpoint = Endpoint::new(&recorder, EndpointId(5), known, counter());
+        let refusal = |endpoint: &Endpoint| {
+            let found = find([endpoint].into_iter(), &asked, "SendChannelEndpoint", |_| false);
+            found.map(|found| found.map(|endpoint| endpoint.id)).unwrap_err()
+        };
+        assert_eq!(refusal(&endpoint).code, ErrorCode::GenericError);
+        endpoint.enter(&recorder, ChannelState::Closing, "its last user is gone");
+        assert_eq!(refusal(&endpoint).code, ErrorCode::ResourceTemporarilyUnavailable);
     }
 }
