@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use headrace_buffers::broadcast::Transmitter;
-use headrace_buffers::counters::CountersManager;
+use headrace_buffers::counters::{CountersManager, system_counter};
 use headrace_buffers::doorbell::{Bell, Doorbells, Interests};
 use headrace_buffers::loss_report::LossReport;
 use headrace_buffers::ring::ManyToOneRing;
@@ -65,6 +65,10 @@ use publications::{Publications, SessionIds};
 use quiet::Quiet;
 use rooms::Rooms;
 use subscriptions::Subscriptions;
+
+/// Longest time between two heartbeats, however rare the timers are: to clients, and to the next driver, one that shows none
+/// for some seconds is dead.
+const HEARTBEAT_INTERVAL_MAX_NS: i64 = 1_000_000_000;
 
 /// How old the cached wall clock may get.
 const EPOCH_CLOCK_REFRESH_NS: i64 = 1_000_000;
@@ -109,6 +113,7 @@ pub(crate) struct Conductor {
     quiet: Quiet,
     clock: Arc<dyn Clock>,
     next_tick_ns: i64,
+    next_heartbeat_ns: i64,
     epoch_refreshed_ns: i64,
     ownership: Arc<Ownership>,
     supervisor: Arc<dyn Supervisor>,
@@ -160,6 +165,7 @@ impl Conductor {
         };
         Self {
             next_tick_ns: now_ns.saturating_add(config.timer_interval_ns),
+            next_heartbeat_ns: now_ns.saturating_add(heartbeat_interval_ns(&config)),
             epoch_refreshed_ns: now_ns,
             ring: CommandRing::new(parts.ring, now_ns),
             progress: Progress::default(),
@@ -199,9 +205,17 @@ impl Conductor {
         }
     }
 
+    /// Shows that this driver lives, when it is time to.
+    fn beat(&mut self) {
+        let cx = &self.rooms.cx;
+        if cx.now_ns >= self.next_heartbeat_ns {
+            self.next_heartbeat_ns = cx.now_ns.saturating_add(heartbeat_interval_ns(&cx.config));
+            self.ring.put_heartbeat_ms(cx.now_ms);
+        }
+    }
+
     /// The timers of all rooms.
     fn on_tick(&mut self) {
-        self.ring.put_heartbeat_ms(self.rooms.cx.now_ms);
         self.free_gone_clients();
         let Rooms {
             cx,
@@ -215,7 +229,12 @@ impl Conductor {
         images.tick(cx, &mut channels.receive);
         publications.tick_ipc(cx, subscriptions);
         shown_paths::show(&mut self.rooms);
-        self.ring.check_blocked(&self.rooms.cx);
+        let cx = &self.rooms.cx;
+        let timeout_ns = cx.config.client_liveness_timeout_ns;
+        let is_held_back = self.progress.is_waiting() || cx.is_congested();
+        if self.ring.check_blocked(cx.now_ns, timeout_ns, is_held_back) {
+            cx.count(system_counter::UNBLOCKED_COMMANDS);
+        }
         self.quiet.tell_refused_waiters(&self.rooms.cx);
     }
 
@@ -250,6 +269,10 @@ impl Conductor {
     }
 }
 
+fn heartbeat_interval_ns(config: &DriverConfig) -> i64 {
+    config.timer_interval_ns.min(HEARTBEAT_INTERVAL_MAX_NS)
+}
+
 impl Agent for Conductor {
     fn role_name(&self) -> &'static str {
         "driver-conductor"
@@ -261,6 +284,7 @@ impl Agent for Conductor {
         if self.is_superseded || (is_tick_due && self.loses_directory()) {
             return 0;
         }
+        self.beat();
         let mut work_count = self.rooms.cx.flush();
         if is_tick_due {
             self.next_tick_ns = now_ns.saturating_add(self.rooms.cx.config.timer_interval_ns);

@@ -166,6 +166,20 @@ fn a_static_counter_does_not_take_over_an_owned_one() {
 }
 
 #[test]
+fn the_heartbeat_of_the_driver_is_young_however_rare_its_timers_are() {
+    let mut driver = Driver::with(|config| {
+        config.timer_interval_ns = 20 * SECOND;
+        config.client_liveness_timeout_ns = 30 * SECOND;
+        config.publication_unblock_timeout_ns = 40 * SECOND;
+        config.untethered_window_limit_timeout_ns = 30 * SECOND;
+        config.untethered_resting_timeout_ns = 30 * SECOND;
+    });
+    driver.pass(15 * SECOND);
+    let age_ms = driver.node.clock().epoch_ms() - driver.ring.consumer_heartbeat_ms();
+    assert!(age_ms <= 1_100, "{age_ms}");
+}
+
+#[test]
 fn a_command_left_half_written_is_skipped_after_the_client_timeout() {
     use headrace_buffers::Memory;
     let mut driver = Driver::new();

@@ -1,7 +1,6 @@
 //! The ring that clients write commands to.
 
 use headrace_buffers::BufferError;
-use headrace_buffers::counters::system_counter;
 use headrace_buffers::ring::{ManyToOneRing, ReadAction};
 
 use crate::conductor::context::Context;
@@ -85,17 +84,41 @@ impl CommandRing {
         self.ring.put_consumer_heartbeat_ms(now_ms);
     }
 
-    /// Frees the commands after one whose client died while writing it.
-    pub(crate) fn check_blocked(&mut self, cx: &Context) {
+    /// Frees the commands after one whose client died while writing it; true when there was one. While the conductor reads
+    /// no commands, because one `is_held_back`, the time does not count.
+    pub(crate) fn check_blocked(&mut self, now_ns: i64, timeout_ns: i64, is_held_back: bool) -> bool {
         let position = self.consumed();
-        if position == self.last_position && self.written() > position {
-            let stood_still_ns = cx.now_ns - self.position_since_ns;
-            if stood_still_ns > cx.config.client_liveness_timeout_ns && self.ring.unblock() {
-                cx.count(system_counter::UNBLOCKED_COMMANDS);
-            }
-        } else {
-            self.position_since_ns = cx.now_ns;
-            self.last_position = position;
+        if !is_held_back && position == self.last_position && self.written() > position {
+            return now_ns - self.position_since_ns > timeout_ns && self.ring.unblock();
         }
+        self.position_since_ns = now_ns;
+        self.last_position = position;
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headrace_buffers::ring::TRAILER_LENGTH;
+    use headrace_buffers::{AtomicBuffer, Memory};
+
+    use super::*;
+
+    const TIMEOUT_NS: i64 = 10;
+
+    #[test]
+    fn the_time_in_which_no_command_is_read_is_not_the_time_of_a_dead_client() {
+        let memory = AtomicBuffer::allocate(4096 + TRAILER_LENGTH);
+        let mut ring = CommandRing::new(ManyToOneRing::new(memory.clone()).unwrap(), 0);
+        // A client is at its first command: it has claimed the room and not yet committed.
+        memory.put_i64(4096 + 128, 32);
+        memory.put_i32_release(0, -32);
+        for now_ns in 1..100 {
+            assert!(!ring.check_blocked(now_ns, TIMEOUT_NS, true));
+        }
+        for now_ns in 100..110 {
+            assert!(!ring.check_blocked(now_ns, TIMEOUT_NS, false), "{now_ns}");
+        }
+        assert!(ring.check_blocked(110, TIMEOUT_NS, false));
     }
 }
