@@ -1,5 +1,7 @@
 //! Allocation of the driver's counters: keys, labels and owners as every tool expects them.
 
+use std::collections::HashSet;
+
 use headrace_buffers::counters::{Counter, CountersManager, type_ids};
 
 use crate::errors::CommandError;
@@ -35,13 +37,6 @@ impl StreamKey<'_> {
     }
 }
 
-/// A counter looked up by what it is registered as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FoundCounter {
-    pub(crate) counter_id: i32,
-    pub(crate) owner_id: i64,
-}
-
 /// Longest channel kept in the key of a stream counter.
 const STREAM_CHANNEL_LENGTH_MAX: usize = 92;
 /// Longest channel kept in the key of a channel counter.
@@ -52,12 +47,18 @@ const LABEL_LENGTH_FOR_SUFFIX_MAX: usize = 360;
 /// Allocates and frees counters at the time of the current duty cycle.
 pub(crate) struct Counters {
     manager: CountersManager,
+    /// Those that live as long as the driver, because clients asked for that.
+    static_ids: HashSet<i32>,
     now_ms: i64,
 }
 
 impl Counters {
     pub(crate) fn new(manager: CountersManager) -> Self {
-        Self { manager, now_ms: 0 }
+        Self {
+            manager,
+            static_ids: HashSet::new(),
+            now_ms: 0,
+        }
     }
 
     pub(crate) fn now_ms(&self) -> i64 {
@@ -194,13 +195,28 @@ impl Counters {
     }
 
     /// The allocated counter of a type and registration id.
-    pub(crate) fn find(&self, type_id: i32, registration_id: i64) -> Option<FoundCounter> {
-        let reader = self.manager.reader();
-        let counter_id = reader.find(type_id, registration_id)?;
-        Some(FoundCounter {
-            counter_id,
-            owner_id: reader.owner_id(counter_id)?,
-        })
+    pub(crate) fn find(&self, type_id: i32, registration_id: i64) -> Option<i32> {
+        self.manager.reader().find(type_id, registration_id)
+    }
+
+    /// A counter that outlives the client that asks for it.
+    pub(crate) fn allocate_static(
+        &mut self,
+        type_id: i32,
+        key: &[u8],
+        label: &str,
+        registration_id: i64,
+    ) -> Result<i32, CommandError> {
+        let counter_id = self
+            .allocate(type_id, key, label, registration_id, NO_OWNER)?
+            .id();
+        self.static_ids.insert(counter_id);
+        Ok(counter_id)
+    }
+
+    /// Whether clients asked for the counter as one that outlives them. The driver's own have no owner either.
+    pub(crate) fn is_static(&self, counter_id: i32) -> bool {
+        self.static_ids.contains(&counter_id)
     }
 
     /// Replaces a label.

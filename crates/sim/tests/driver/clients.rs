@@ -166,6 +166,19 @@ fn a_static_counter_does_not_take_over_an_owned_one() {
 }
 
 #[test]
+fn a_static_counter_is_none_of_the_drivers_own() {
+    let mut driver = Driver::new();
+    let bytes_sent = i64::from(system_counter::BYTES_SENT);
+    add_static(&mut driver, CLIENT, bytes_sent, type_ids::SYSTEM_COUNTER);
+    let (code, text) = driver.refusals().remove(0);
+    assert_eq!(code, ErrorCode::GenericError);
+    assert!(
+        text.contains("cannot add static counter, because a non-static counter exists (counterId="),
+        "{text}"
+    );
+}
+
+#[test]
 fn the_heartbeat_of_the_driver_is_young_however_rare_its_timers_are() {
     let mut driver = Driver::with(|config| {
         config.timer_interval_ns = 20 * SECOND;

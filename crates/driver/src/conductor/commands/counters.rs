@@ -10,9 +10,6 @@ use crate::conductor::context::Context;
 use crate::conductor::counters::truncated;
 use crate::errors::CommandError;
 
-/// Owner of counters that outlive the client that added them.
-const STATIC_OWNER_ID: i64 = -1;
-
 /// What a client wants a counter to say.
 pub(crate) struct CounterText<'a> {
     type_id: i32,
@@ -83,18 +80,16 @@ pub(crate) fn add_static(
 ) -> Result<(), CommandError> {
     let type_id = text.type_id;
     let counter_id = match cx.counters.find(type_id, registration_id) {
-        Some(found) if found.owner_id == STATIC_OWNER_ID => found.counter_id,
-        Some(found) => {
+        Some(counter_id) if cx.counters.is_static(counter_id) => counter_id,
+        Some(counter_id) => {
             return Err(CommandError::generic(format!(
-                "cannot add static counter, because a non-static counter exists (counterId={}) for \
-                 typeId={type_id} and registrationId={registration_id}",
-                found.counter_id
+                "cannot add static counter, because a non-static counter exists (counterId={counter_id}) for \
+                 typeId={type_id} and registrationId={registration_id}"
             )));
         }
         None => cx
             .counters
-            .allocate(type_id, text.key, text.label, registration_id, STATIC_OWNER_ID)?
-            .id(),
+            .allocate_static(type_id, text.key, text.label, registration_id)?,
     };
     clients.known(cx, origin.client_id)?;
     cx.events.static_counter(origin.correlation_id, counter_id);
