@@ -56,11 +56,25 @@ pub(crate) struct ErrorRecorder {
     count: Counter,
 }
 
+type Fallback = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// What is to be written outside the log, once the log is let go of: a reader that is slow holds up one agent then, not all.
+#[must_use]
+struct Overflow(Option<(Fallback, String)>);
+
+impl Overflow {
+    fn write(self) {
+        if let Some((fallback, text)) = self.0 {
+            fallback(&text);
+        }
+    }
+}
+
 struct ErrorLog {
     log: DistinctErrorLog,
     is_full: bool,
     /// Where the first goes that finds no room.
-    fallback: FallbackLogger,
+    fallback: Fallback,
     /// Distinct texts that each group has in the log.
     text_counts: [usize; ErrorGroup::COUNT],
 }
@@ -68,8 +82,8 @@ struct ErrorLog {
 /// Texts of one group that the log keeps; what the rest said is only counted, in one entry.
 const GROUP_TEXTS_MAX: usize = 32;
 
-/// Entries whose texts hold values that others choose: addresses, ids and texts from the network, a disk's free
-/// space. Every such entry belongs to a group, which bounds what it may take of the log.
+/// Entries whose texts hold values that others choose: addresses, ids and texts from the network, channels of clients, a
+/// disk's free space. Every such entry belongs to a group, which bounds what it may take of the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ErrorGroup {
     /// A receiver refused a stream with an error frame.
@@ -117,12 +131,12 @@ impl ErrorLog {
         has_room
     }
 
-    fn record(&mut self, code: i32, text: &str, now_ms: i64) {
-        if !self.log.record(code, text, now_ms) && !std::mem::replace(&mut self.is_full, true) {
-            self.fallback.log(&format!(
-                "the error log is full, new errors are only counted from now on: {text}"
-            ));
+    fn record(&mut self, code: i32, text: &str, now_ms: i64) -> Overflow {
+        if self.log.record(code, text, now_ms) || std::mem::replace(&mut self.is_full, true) {
+            return Overflow(None);
         }
+        let text = format!("the error log is full, new errors are only counted from now on: {text}");
+        Overflow(Some((Arc::clone(&self.fallback), text)))
     }
 }
 
@@ -132,7 +146,7 @@ impl ErrorRecorder {
         let log = ErrorLog {
             log,
             is_full: false,
-            fallback: FallbackLogger::Stderr,
+            fallback: Arc::new(|text| FallbackLogger::Stderr.log(text)),
             text_counts: [0; ErrorGroup::COUNT],
         };
         Self {
@@ -143,8 +157,8 @@ impl ErrorRecorder {
 
     /// The same; what finds the log full goes there.
     #[must_use]
-    pub(crate) fn with_fallback(self, fallback: FallbackLogger) -> Self {
-        self.lock().fallback = fallback;
+    pub(crate) fn with_fallback(self, fallback: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.lock().fallback = Arc::new(fallback);
         self
     }
 
@@ -152,7 +166,8 @@ impl ErrorRecorder {
     /// are only counted. A text with values that others choose goes through `record_in`.
     pub(crate) fn record(&self, code: i32, text: &str, now_ms: i64) {
         self.count.get_and_add(1);
-        self.lock().record(code, text, now_ms);
+        let overflow = self.lock().record(code, text, now_ms);
+        overflow.write();
     }
 
     /// Keeps one observation of an error whose text holds values that others choose: at most
@@ -163,11 +178,13 @@ impl ErrorRecorder {
         if errors.log.record_known(code, text, now_ms) {
             return;
         }
-        if errors.take_room(group) {
-            errors.record(code, text, now_ms);
+        let overflow = if errors.take_room(group) {
+            errors.record(code, text, now_ms)
         } else {
-            errors.record(ErrorCode::GenericError.value(), group.rest(), now_ms);
-        }
+            errors.record(ErrorCode::GenericError.value(), group.rest(), now_ms)
+        };
+        drop(errors);
+        overflow.write();
     }
 
     /// Keeps something worth knowing that is not a failure.
@@ -188,6 +205,8 @@ impl ErrorRecorder {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use headrace_buffers::{AtomicBuffer, error_log};
 
     use super::*;
@@ -209,6 +228,28 @@ mod tests {
         assert_eq!(counts[GROUP_TEXTS_MAX..], [8, 1, 1]);
         assert_eq!(entries[GROUP_TEXTS_MAX].text, ErrorGroup::Sockets.rest());
         assert_eq!(count.get(), GROUP_TEXTS_MAX as i64 + 11);
+    }
+
+    #[test]
+    fn the_first_text_that_finds_the_log_full_goes_elsewhere_and_holds_nothing_up_meanwhile() {
+        let count = Counter::new(AtomicBuffer::allocate(128), 0).unwrap();
+        let log = DistinctErrorLog::new(AtomicBuffer::allocate(64));
+        let errors = ErrorRecorder::new(log, count.clone());
+        let (other, (sender, texts)) = (errors.clone(), mpsc::channel());
+        let errors = errors.with_fallback(move |text| {
+            let is_free = other.log.try_lock().is_ok();
+            sender.send((text.to_owned(), is_free)).unwrap();
+        });
+        for text in ["one that fits", "one that does not fit any more", "another"] {
+            errors.record(1, text, 1);
+        }
+        let texts: Vec<_> = texts.try_iter().collect();
+        assert!(
+            texts.len() == 1 && texts[0].0.ends_with("now on: one that does not fit any more"),
+            "{texts:?}"
+        );
+        assert!(texts[0].1, "other agents may record while it is written");
+        assert_eq!(count.get(), 3);
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod interceptors;
 mod mailbox;
 mod names;
 mod network;
+pub mod printing;
 mod processors;
 mod proxy;
 mod receiver;

@@ -326,6 +326,28 @@ fn a_second_driver_leaves_the_first_alone_and_a_killed_one_is_replaced() {
 }
 
 #[test]
+fn a_driver_runs_and_ends_in_order_when_its_output_takes_nothing() {
+    let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("d");
+    std::fs::create_dir(&directory).unwrap();
+    let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = headraced(&directory);
+    command
+        .args([
+            "-Daeron.print.configuration=true",
+            "-Daeron.dir.warn.if.exists=true",
+        ])
+        .stdout(full())
+        .stderr(full());
+    let driver = Driver::start(command, &directory);
+    driver.signal("-TERM");
+    assert_eq!(driver.wait().status.code(), Some(0));
+    let mut command = headraced(&directory);
+    command.arg("--colour").stdout(full()).stderr(full());
+    assert_eq!(run(&mut command).0, Some(1));
+}
+
+#[test]
 fn a_directory_that_cannot_be_made_is_named() {
     let parent = tempfile::tempdir().unwrap();
     let file = parent.path().join("file");

@@ -2,6 +2,8 @@
 
 use headrace_protocol::channel::FlowControlStrategy;
 
+use crate::printing;
+
 /// How the agents are spread over threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadingMode {
@@ -79,8 +81,8 @@ pub enum FallbackLogger {
 impl FallbackLogger {
     pub(crate) fn log(self, text: &str) {
         match self {
-            Self::Stderr => eprintln!("{text}"),
-            Self::Stdout => println!("{text}"),
+            Self::Stderr => printing::to_stderr(text),
+            Self::Stdout => printing::to_stdout(text),
             Self::NoOp => {}
         }
     }

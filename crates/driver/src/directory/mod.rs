@@ -20,6 +20,7 @@ use thiserror::Error;
 pub(crate) use ownership::Ownership;
 
 use crate::config::DriverConfig;
+use crate::printing;
 use crate::timestamp;
 
 /// Logs of publications, by registration id.
@@ -123,7 +124,7 @@ pub(crate) fn prepare(config: &DriverConfig, clock: &dyn Clock) -> Result<(), Di
     let directory = &config.directory;
     if directory.exists() {
         if config.dir_warn_if_exists {
-            eprintln!("WARNING: {} exists", directory.display());
+            printing::to_stderr(format_args!("WARNING: {} exists", directory.display()));
         }
         if !config.dir_delete_on_start {
             leave_no_error_behind(config, clock)?;
@@ -150,10 +151,10 @@ pub(crate) fn prepare(config: &DriverConfig, clock: &dyn Clock) -> Result<(), Di
 /// Deletes the directory at the end of the driver that made it. One that another driver has taken over meanwhile is left alone.
 pub(crate) fn delete_own(directory: &Path, ownership: &Ownership) -> Result<(), DirectoryError> {
     if ownership.is_lost() {
-        eprintln!(
+        printing::to_stderr(format_args!(
             "WARNING: aeron.dir={} is kept: another driver has taken it over",
             directory.display()
-        );
+        ));
         return Ok(());
     }
     delete_while(
@@ -360,7 +361,10 @@ fn save_errors(directory: &Path, file: &CncFile, now_ms: i64) -> Result<(), Dire
     }
     text.push_str(&format!("\n{} distinct errors observed.\n", entries.len()));
     fs::write(&path, text).map_err(|error| DirectoryError::io("save the errors of", &path, error))?;
-    eprintln!("WARNING: Existing errors saved to: {}", path.display());
+    printing::to_stderr(format_args!(
+        "WARNING: Existing errors saved to: {}",
+        path.display()
+    ));
     Ok(())
 }
 

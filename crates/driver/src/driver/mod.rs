@@ -34,6 +34,7 @@ use crate::errors::ErrorRecorder;
 use crate::event_printer::{EventPrinter, Sink};
 use crate::event_recorder::EventRecorder;
 use crate::interceptors;
+use crate::printing;
 use crate::processors::ProcessorLimit;
 use crate::runner::{AgentRunner, Invoker};
 use files::OwnFiles;
@@ -215,7 +216,7 @@ impl MediaDriver {
 impl Drop for MediaDriver {
     fn drop(&mut self) {
         if let Err(error) = self.close() {
-            eprintln!("ERROR: driver close: {error}");
+            printing::to_stderr(format_args!("ERROR: driver close: {error}"));
         }
     }
 }
@@ -237,7 +238,11 @@ fn warn_of_all<'a>(errors: &ErrorRecorder, warnings: impl Iterator<Item = &'a St
 fn start(
     config: &Arc<DriverConfig>,
     environment: Environment,
-    own: OwnFiles,
+    OwnFiles {
+        cnc,
+        ownership,
+        liveness,
+    }: OwnFiles,
     probed: SocketProbe,
     limit: Option<ProcessorLimit>,
     affinity: Affinity,
@@ -252,18 +257,9 @@ fn start(
         events,
         machine: _,
     } = environment;
-    let OwnFiles {
-        cnc,
-        ownership,
-        liveness,
-    } = own;
     let mut counters = files::create_counters(config, &cnc);
     let system = SystemCounters::new(&counters);
-    let errors = ErrorRecorder::new(
-        DistinctErrorLog::new(cnc.error_log()),
-        system.get(system_counter::ERRORS).clone(),
-    )
-    .with_fallback(config.fallback_logger);
+    let errors = error_recorder(config, &cnc, &system);
     let event_log = files::create_event_log(config, &cnc, &errors, clock.as_ref());
     let recorder = EventRecorder::new(event_log, events, Arc::clone(&clock), errors.clone());
     let supervisor = DriverSupervisor::new(errors.clone(), recorder.clone(), Arc::clone(&clock), limit);
@@ -308,6 +304,14 @@ fn start(
         _liveness: liveness,
     };
     Ok((running, supervisor))
+}
+
+/// What keeps errors in the log of the CnC file.
+fn error_recorder(config: &DriverConfig, cnc: &CncFile, system: &SystemCounters) -> ErrorRecorder {
+    let log = DistinctErrorLog::new(cnc.error_log());
+    let fallback = config.fallback_logger;
+    ErrorRecorder::new(log, system.get(system_counter::ERRORS).clone())
+        .with_fallback(move |text| fallback.log(text))
 }
 
 /// What the counter says that controls how agents idle.

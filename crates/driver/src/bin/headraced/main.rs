@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use headrace_driver::config::{DriverConfig, Sources};
 use headrace_driver::driver::{AERON_VERSION, DriverError, VERSION};
-use headrace_driver::{Invoker, MediaDriver};
+use headrace_driver::{Invoker, MediaDriver, printing};
 use headrace_sys::idle::IdleStrategy;
 use headrace_sys::signals::ShutdownSignals;
 
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     match run(&program.to_string_lossy(), arguments) {
         Ok(code) => code,
         Err(text) => {
-            eprintln!("{text}");
+            printing::to_stderr(text);
             ExitCode::FAILURE
         }
     }
@@ -47,7 +47,7 @@ fn run(program: &str, arguments: impl Iterator<Item = OsString>) -> Result<ExitC
     let allows_unknown = arguments.iter().any(|argument| argument == ALLOW_UNKNOWN);
     for argument in arguments {
         if argument == "-v" {
-            println!("{}", version(program));
+            printing::to_stdout(version(program));
             return Ok(ExitCode::SUCCESS);
         } else if let Some(definition) = argument.strip_prefix("-D") {
             define(&mut sources, definition, allows_unknown)?;
@@ -77,7 +77,7 @@ fn run(program: &str, arguments: impl Iterator<Item = OsString>) -> Result<ExitC
         format!("ERROR: {step} init {error}")
     })?;
     if let Some(chosen) = driver.chosen_threading() {
-        println!("threading mode {chosen}");
+        printing::to_stdout(format_args!("threading mode {chosen}"));
     }
     match driver.invoker() {
         Some(invoker) => {
@@ -87,7 +87,7 @@ fn run(program: &str, arguments: impl Iterator<Item = OsString>) -> Result<ExitC
         }
         None => wait(&driver, &signals),
     }
-    println!("Shutting down driver...");
+    printing::to_stdout("Shutting down driver...");
     let failure = driver.failure();
     driver
         .close()
@@ -127,15 +127,15 @@ fn version(program: &str) -> String {
 fn print_settings(config: &DriverConfig) {
     if config.print_configuration {
         let line = "-".repeat(40);
-        println!("{line}");
+        printing::to_stdout(&line);
         for (name, value) in config.entries() {
-            println!("{name}={value}");
+            printing::to_stdout(format_args!("{name}={value}"));
         }
-        println!("{line}");
+        printing::to_stdout(&line);
     }
     // They are in the error log too. Standard error says nothing while a driver runs: test harnesses look at it.
     for doubt in &config.doubts() {
-        println!("WARNING: {doubt}");
+        printing::to_stdout(format_args!("WARNING: {doubt}"));
     }
 }
 
