@@ -81,6 +81,8 @@ struct ErrorLog {
 
 /// Texts of one group that the log keeps; what the rest said is only counted, in one entry.
 const GROUP_TEXTS_MAX: usize = 32;
+/// The same for what clients ask for, which people look up in the log.
+const CLIENT_TEXTS_MAX: usize = 256;
 
 /// Entries whose texts hold values that others choose: addresses, ids and texts from the network, channels of clients, a
 /// disk's free space. Every such entry belongs to a group, which bounds what it may take of the log.
@@ -98,10 +100,27 @@ pub(crate) enum ErrorGroup {
     Storage,
     /// What other drivers told of names, and neighbours that could not be found or sent to.
     Resolution,
+    /// Commands of clients that were refused.
+    Refusals,
+    /// What looks wrong in the channels of clients.
+    Doubts,
 }
 
 impl ErrorGroup {
-    const COUNT: usize = Self::Resolution as usize + 1;
+    const COUNT: usize = Self::Doubts as usize + 1;
+
+    /// Most texts of the group.
+    fn texts_max(self) -> usize {
+        match self {
+            Self::Refusals | Self::Doubts => CLIENT_TEXTS_MAX,
+            Self::ErrorFrames
+            | Self::Rejections
+            | Self::Images
+            | Self::Sockets
+            | Self::Storage
+            | Self::Resolution => GROUP_TEXTS_MAX,
+        }
+    }
 
     /// The entry of all texts that found their group full.
     fn rest(self) -> &'static str {
@@ -118,6 +137,8 @@ impl ErrorGroup {
             Self::Resolution => {
                 "WARN - more problems with name resolution: their texts are not kept, only counted here"
             }
+            Self::Refusals => "WARN - more commands refused: their texts are not kept, only counted here",
+            Self::Doubts => "WARN - more doubts about channels: their texts are not kept, only counted here",
         }
     }
 }
@@ -126,7 +147,7 @@ impl ErrorLog {
     /// Room for one more text of the group, taken.
     fn take_room(&mut self, group: ErrorGroup) -> bool {
         let count = &mut self.text_counts[group as usize];
-        let has_room = *count < GROUP_TEXTS_MAX;
+        let has_room = *count < group.texts_max();
         *count += usize::from(has_room);
         has_room
     }
@@ -171,7 +192,7 @@ impl ErrorRecorder {
     }
 
     /// Keeps one observation of an error whose text holds values that others choose: at most
-    /// [`GROUP_TEXTS_MAX`] texts of one group, then one entry that counts the rest.
+    /// [`ErrorGroup::texts_max`] texts of one group, then one entry that counts the rest.
     pub(crate) fn record_in(&self, group: ErrorGroup, code: i32, text: &str, now_ms: i64) {
         self.count.get_and_add(1);
         let mut errors = self.lock();

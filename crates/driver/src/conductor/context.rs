@@ -112,6 +112,11 @@ impl Context {
         );
     }
 
+    /// Notes what looks wrong in a client's channel.
+    pub(crate) fn doubt(&self, text: &str) {
+        self.errors.warn_in(ErrorGroup::Doubts, text, self.now_ms);
+    }
+
     /// Notes something worth knowing that is not a failure.
     pub(crate) fn warn(&self, text: &str) {
         self.errors.warn(text, self.now_ms);
@@ -121,7 +126,12 @@ impl Context {
     pub(crate) fn refuse(&mut self, correlation_id: i64, error: &CommandError) {
         self.events.error(correlation_id, error.code, &error.to_string());
         if error.code != ErrorCode::ResourceTemporarilyUnavailable {
-            self.record(error);
+            self.errors.record_in(
+                ErrorGroup::Refusals,
+                error.code.value(),
+                &error.to_string(),
+                self.now_ms,
+            );
         }
     }
 

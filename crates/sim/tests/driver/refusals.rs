@@ -199,3 +199,20 @@ fn a_channel_with_a_misspelt_parameter_works_and_leaves_a_warning() {
     }
     assert_eq!(errors.len(), 2);
 }
+
+#[test]
+fn what_clients_ask_for_in_vain_leaves_room_in_the_error_log() {
+    let mut driver = Driver::new();
+    for number in 0..600 {
+        driver.add_subscription(&format!("aeron:udp?endpoint=127.0.0.1:{number}"), 1);
+        driver.add_publication(&format!("aeron:tcp?endpoint=127.0.0.1:{number}"), 1);
+        driver.add_subscription(&format!("aeron:ipc?term-lenght=64k|alias={number}"), 1);
+        driver.forget();
+    }
+    let errors = driver.recorded_errors();
+    let count = |text: &str| errors.iter().filter(|error| error.contains(text)).count();
+    assert_eq!(count("tcp"), 256);
+    assert_eq!(count("term-lenght"), 256);
+    assert_eq!(count("more commands refused"), 1);
+    assert_eq!(count("more doubts about channels"), 1);
+}

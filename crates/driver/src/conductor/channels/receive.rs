@@ -449,7 +449,7 @@ impl ReceiveChannels {
             }
             Err(reason) => {
                 if self.unresolved.fails(endpoint, name, &reason, cx.now_ns) {
-                    cx.warn(&format!("could not re-resolve: control={name}: {reason}"));
+                    cx.doubt(&format!("could not re-resolve: control={name}: {reason}"));
                 }
             }
         }
@@ -573,7 +573,7 @@ fn check_socket(
     socket: &OpenSocket,
 ) -> Result<(), CommandError> {
     if wanted.stamps_arrivals && !socket.stamps_arrivals {
-        cx.warn(&format!(
+        cx.doubt(&format!(
             "the system does not tell when datagrams arrive: messages have no media receive timestamp, channel={}",
             channel.uri
         ));

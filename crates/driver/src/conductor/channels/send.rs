@@ -297,7 +297,7 @@ impl SendChannels {
             Ok(_) => {}
             Err(reason) => {
                 if self.unresolved.fails(endpoint, &name, &reason, cx.now_ns) {
-                    cx.warn(&format!("could not re-resolve: endpoint={name}: {reason}"));
+                    cx.doubt(&format!("could not re-resolve: endpoint={name}: {reason}"));
                 }
             }
         }

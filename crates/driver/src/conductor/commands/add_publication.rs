@@ -26,7 +26,7 @@ pub(crate) fn share(
     cx.note_publisher(origin.client_id, &stream.spec.log);
     stream.add_handle();
     for text in request.params.without_effect(&request.uri, &first_params, &first) {
-        cx.warn(&format!("{text}, channel={}", request.channel));
+        cx.doubt(&format!("{text}, channel={}", request.channel));
     }
     cx.events
         .publication_ready(origin.correlation_id, stream.spec.describe_publication());

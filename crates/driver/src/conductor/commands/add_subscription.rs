@@ -179,7 +179,7 @@ fn join(
             ChannelUri::parse(&shown.channel)?,
         );
         for text in params.without_effect(&uri, first, &first_uri) {
-            cx.warn(&format!("{text}, channel={}", request.channel));
+            cx.doubt(&format!("{text}, channel={}", request.channel));
         }
     }
     Ok(Some(receive.endpoint.id))

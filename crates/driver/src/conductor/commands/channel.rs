@@ -13,7 +13,7 @@ pub(crate) fn parse_channel(
 ) -> Result<ChannelUri, CommandError> {
     let uri = ChannelUri::parse(channel)?;
     for doubt in doubts(&uri, role) {
-        cx.warn(&format!("{doubt}, channel={channel}"));
+        cx.doubt(&format!("{doubt}, channel={channel}"));
     }
     Ok(uri)
 }
