@@ -17,6 +17,7 @@ mod images;
 mod inboxes;
 mod log_files;
 mod marks;
+mod origin;
 mod publications;
 mod quiet;
 mod rooms;

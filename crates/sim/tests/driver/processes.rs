@@ -9,6 +9,8 @@ use crate::byte_client::{CLIENT, Driver, IPC, MS};
 use crate::common::SECOND;
 
 const OTHER_CLIENT: i64 = CLIENT + 1;
+/// Its host has an address, and the name server takes its time.
+const SLOW: &str = "aeron:udp?endpoint=slow.test:24325|term-length=64k";
 /// Longer than the driver goes without a look at the processes of its clients.
 const A_LOOK: i64 = 21 * MS;
 
@@ -105,4 +107,62 @@ fn many_clients_take_turns() {
         driver.pass(A_LOOK);
     }
     assert_eq!(driver.client_timeouts(), 200);
+}
+
+/// Every client that the driver knows has a counter of its heartbeat.
+fn is_known(driver: &Driver, client_id: i64) -> bool {
+    driver
+        .counters
+        .find(type_ids::CLIENT_HEARTBEAT, client_id)
+        .is_some()
+}
+
+#[test]
+fn a_client_that_ends_before_its_first_command_is_done_does_not_come_back() {
+    for channel in [IPC, SLOW] {
+        let mut driver = Driver::new();
+        let network = driver.world.network();
+        network.set_name("slow.test", Some([127, 0, 0, 3].into()));
+        network.set_lookup_ns(SECOND);
+        let process = driver.start_process(CLIENT);
+        let correlation_id = driver.next_id();
+        driver.write(&Command::AddPublication {
+            client_id: CLIENT,
+            correlation_id,
+            stream_id: 10,
+            channel: channel.into(),
+        });
+        while driver.ring.consumer_position() < driver.ring.producer_position() {
+            driver.step();
+        }
+        drop(process);
+        driver.pass(SECOND + A_LOOK);
+        assert!(!is_known(&driver, CLIENT), "{channel}");
+        driver.pass(SECOND);
+        assert_eq!(driver.log_files(), 0, "{channel}");
+    }
+}
+
+#[test]
+fn a_client_that_ends_while_a_log_is_made_for_it_does_not_come_back() {
+    let mut driver = Driver::new();
+    // Its end is seen at the next look, whose time is met by one of many tries.
+    for client_id in CLIENT..CLIENT + 1_000 {
+        let process = driver.start_process(client_id);
+        driver.add_subscription_of(client_id, IPC, 11);
+        driver.pass((client_id - CLIENT) * MS / 50);
+        let correlation_id = driver.next_id();
+        driver.write(&Command::AddPublication {
+            client_id,
+            correlation_id,
+            stream_id: 10,
+            channel: IPC.into(),
+        });
+        while driver.ring.consumer_position() < driver.ring.producer_position() {
+            driver.step();
+        }
+        drop(process);
+        driver.pass(2 * A_LOOK);
+        assert!(!is_known(&driver, client_id), "after {}", client_id - CLIENT);
+    }
 }

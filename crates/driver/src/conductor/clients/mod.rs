@@ -9,6 +9,7 @@ pub(crate) use client::{Client, ClientState, Look, OwnedCounter, PublicationHand
 pub(crate) use processes::ProcessWatch;
 
 use super::context::Context;
+use super::origin::Origin;
 use crate::errors::CommandError;
 use crate::event_recorder::EventRecorder;
 use processes::WatchRound;
@@ -35,11 +36,15 @@ impl Clients {
     }
 
     /// Makes the client known with its first success: the heartbeat counter comes before the command's reply.
-    pub(crate) fn known(&mut self, cx: &mut Context, client_id: i64) -> Result<&mut Client, CommandError> {
-        let index = match self.clients.iter().position(|client| client.id == client_id) {
+    pub(crate) fn known(&mut self, cx: &mut Context, origin: Origin) -> Result<&mut Client, CommandError> {
+        let known = self
+            .clients
+            .iter()
+            .position(|client| client.id == origin.client_id);
+        let index = match known {
             Some(index) => index,
             None => {
-                let client = self.meet(cx, client_id)?;
+                let client = self.meet(cx, origin)?;
                 self.clients.push(client);
                 self.clients.len() - 1
             }
@@ -47,7 +52,19 @@ impl Clients {
         Ok(&mut self.clients[index])
     }
 
-    fn meet(&self, cx: &mut Context, client_id: i64) -> Result<Client, CommandError> {
+    /// True when the client is not known yet, and its process shows that it lives.
+    pub(crate) fn is_living_newcomer(&mut self, client_id: i64) -> bool {
+        self.find(client_id).is_none() && self.processes.is_alive(client_id)
+    }
+
+    fn meet(&self, cx: &mut Context, origin: Origin) -> Result<Client, CommandError> {
+        let client_id = origin.client_id;
+        let is_alive = self.processes.is_alive(client_id);
+        if origin.is_living_newcomer && !is_alive {
+            return Err(CommandError::generic(format!(
+                "the process of the client ended while its first command was in progress, clientId={client_id}"
+            )));
+        }
         let heartbeat = cx.counters.allocate(
             type_ids::CLIENT_HEARTBEAT,
             &client_id.to_le_bytes(),
@@ -61,7 +78,7 @@ impl Clients {
             &cx.recorder,
             client_id,
             heartbeat,
-            self.processes.is_alive(client_id),
+            is_alive,
             cx.now_ns,
         ))
     }
@@ -121,10 +138,11 @@ impl Clients {
         self.clients.iter().any(|client| client.is_over(read))
     }
 
-    /// Takes out the clients that closed, whose process ended, or that were not heard from.
-    pub(crate) fn take_gone(&mut self, look: Look) -> Vec<Client> {
+    /// Takes out the clients that closed, whose process ended, or that were not heard from; not `busy`, for which a command is
+    /// in progress: what that makes would make the client known again.
+    pub(crate) fn take_gone(&mut self, look: Look, busy: Option<i64>) -> Vec<Client> {
         self.clients
-            .extract_if(.., |client| client.is_gone(look))
+            .extract_if(.., |client| client.is_gone(look) && Some(client.id) != busy)
             .collect()
     }
 }
@@ -168,7 +186,11 @@ mod tests {
             timeout_ns: 100 * MS,
             read: 0,
         };
-        clients.take_gone(look).iter().map(|client| client.id).collect()
+        clients
+            .take_gone(look, None)
+            .iter()
+            .map(|client| client.id)
+            .collect()
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use headrace_buffers::log::LogBuffers;
 
 use super::add_publication::{hold, share};
-use super::step::{Next, Origin, Step};
+use super::step::{Next, Step};
+use crate::conductor::origin::Origin;
 use crate::conductor::publications::{IpcPublication, PublicationPlan, PublicationRequest, StreamCounters};
 use crate::conductor::rooms::Rooms;
 use crate::errors::CommandError;
@@ -45,7 +46,7 @@ impl Step<LogBuffers> for Make {
         rooms: &mut Rooms,
     ) -> Result<Next, CommandError> {
         let Self(plan) = *self;
-        rooms.clients.known(&mut rooms.cx, origin.client_id)?;
+        rooms.clients.known(&mut rooms.cx, origin)?;
         let [publisher_position, publisher_limit] = rooms
             .cx
             .counters

@@ -7,11 +7,12 @@ use headrace_buffers::log::{LogBuffers, LogSpec};
 use headrace_protocol::channel::{ChannelRole, TimestampOffset, UdpChannel};
 
 use super::add_publication::{hold, share};
-use super::step::{AddressesWanted, Adds, Next, Origin, Step};
+use super::step::{AddressesWanted, Adds, Next, Step};
 use crate::conductor::answers::{announce_answers, check_exchange};
 use crate::conductor::channels::{SendChannels, SendRequest, wanted_send_buffer_length};
 use crate::conductor::context::Context;
 use crate::conductor::counters::{SENDER_RETRANSMITS, StreamKey};
+use crate::conductor::origin::Origin;
 use crate::conductor::publications::{
     NetworkPublication, NetworkSpec, PublicationPlan, PublicationRequest, StreamCounters,
 };
@@ -153,7 +154,7 @@ impl Step<LogBuffers> for Make {
         rooms: &mut Rooms,
     ) -> Result<Next, CommandError> {
         let Self { plan, udp, sending } = *self;
-        rooms.clients.known(&mut rooms.cx, origin.client_id)?;
+        rooms.clients.known(&mut rooms.cx, origin)?;
         // The channel may have begun to close while the log was made.
         let wanted = SendRequest {
             registration_id: origin.correlation_id,

@@ -2,9 +2,9 @@
 
 use headrace_protocol::channel::{ChannelUri, PublicationParams};
 
-use super::step::Origin;
 use crate::conductor::clients::{Clients, PublicationHandle};
 use crate::conductor::context::Context;
+use crate::conductor::origin::Origin;
 use crate::conductor::publications::{PublicationRequest, Stream};
 use crate::errors::CommandError;
 
@@ -40,12 +40,9 @@ pub(crate) fn hold(
     origin: Origin,
     publication_id: i64,
 ) -> Result<(), CommandError> {
-    clients
-        .known(cx, origin.client_id)?
-        .publications
-        .push(PublicationHandle {
-            registration_id: origin.correlation_id,
-            publication_id,
-        });
+    clients.known(cx, origin)?.publications.push(PublicationHandle {
+        registration_id: origin.correlation_id,
+        publication_id,
+    });
     Ok(())
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use headrace_protocol::channel::{ChannelRole, ChannelUri, SubscriptionParams, UdpChannel};
 
-use super::step::{AddressesWanted, Adds, Next, Origin, Step};
+use super::step::{AddressesWanted, Adds, Next, Step};
 use crate::conductor::channels::{ReceiveChannels, ReceiveRequest};
 use crate::conductor::context::Context;
+use crate::conductor::origin::Origin;
 use crate::conductor::rooms::Rooms;
 use crate::conductor::subscriptions::{SpiedChannel, Subscription, SubscriptionKind, Subscriptions};
 use crate::endpoint::EndpointId;
@@ -60,7 +61,7 @@ pub(crate) fn add_local(
     rooms: &mut Rooms,
 ) -> Result<Next, CommandError> {
     let cx = &mut rooms.cx;
-    rooms.clients.known(cx, origin.client_id)?;
+    rooms.clients.known(cx, origin)?;
     let subscription = request.into_subscription(origin, kind);
     cx.events
         .subscription_ready(origin.correlation_id, NO_CHANNEL_STATUS);
@@ -106,7 +107,7 @@ impl Step<UdpChannel> for Receive {
         udp: UdpChannel,
         rooms: &mut Rooms,
     ) -> Result<Next, CommandError> {
-        rooms.clients.known(&mut rooms.cx, origin.client_id)?;
+        rooms.clients.known(&mut rooms.cx, origin)?;
         let Self(request) = *self;
         let joined = join(
             &rooms.cx,

@@ -4,10 +4,10 @@ use headrace_buffers::counters::LABEL_LENGTH_MAX;
 use headrace_protocol::ErrorCode;
 use headrace_protocol::command::COUNTER_KEY_LENGTH_MAX;
 
-use super::step::Origin;
 use crate::conductor::clients::{Clients, OwnedCounter};
 use crate::conductor::context::Context;
 use crate::conductor::counters::truncated;
+use crate::conductor::origin::Origin;
 use crate::errors::CommandError;
 
 /// What a client wants a counter to say.
@@ -38,12 +38,13 @@ pub(crate) fn add(
     let Origin {
         client_id,
         correlation_id,
+        ..
     } = origin;
-    clients.known(cx, client_id)?;
+    clients.known(cx, origin)?;
     let counter = cx
         .counters
         .allocate(text.type_id, text.key, text.label, correlation_id, client_id)?;
-    clients.known(cx, client_id)?.counters.push(OwnedCounter {
+    clients.known(cx, origin)?.counters.push(OwnedCounter {
         registration_id: correlation_id,
         counter_id: counter.id(),
     });
@@ -91,7 +92,7 @@ pub(crate) fn add_static(
             .counters
             .allocate_static(type_id, text.key, text.label, registration_id)?,
     };
-    clients.known(cx, origin.client_id)?;
+    clients.known(cx, origin)?;
     cx.events.static_counter(origin.correlation_id, counter_id);
     Ok(())
 }

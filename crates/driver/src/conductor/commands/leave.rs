@@ -23,7 +23,7 @@ pub(crate) fn free_gone(rooms: &mut Rooms, progress: &mut Progress, read: i64) {
         timeout_ns: rooms.cx.config.client_liveness_timeout_ns,
         read,
     };
-    for mut client in rooms.clients.take_gone(look) {
+    for mut client in rooms.clients.take_gone(look, progress.waiting_client_id()) {
         progress.cancel_all_of(client.id);
         if client.state() != ClientState::Closed {
             note_death(&mut rooms.cx, &client, read);

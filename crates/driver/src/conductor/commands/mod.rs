@@ -26,6 +26,7 @@ pub(crate) use progress::Progress;
 pub(crate) use ring::{CommandRing, Read};
 
 use super::context::Context;
+use super::origin::Origin;
 use super::publications::PublicationRequest;
 use super::rooms::Rooms;
 use super::subscriptions::SubscriptionKind;
@@ -34,15 +35,17 @@ use crate::errors::CommandError;
 use add_subscription::SubscriptionRequest;
 use channel::parse_channel;
 use counters::CounterText;
-use step::{Next, Origin};
+use step::Next;
 
 /// Runs the command that a message holds, up to its answer or to what it must wait for.
 pub(crate) fn on_message(type_id: i32, message: &[u8], rooms: &mut Rooms, progress: &mut Progress) {
     match Command::decode(type_id, message) {
         Ok(command) => {
+            let client_id = command.client_id();
             let origin = Origin {
-                client_id: command.client_id(),
+                client_id,
                 correlation_id: command.correlation_id(),
+                is_living_newcomer: rooms.clients.is_living_newcomer(client_id),
             };
             let step = run(origin, command, rooms, progress);
             progress.proceed(origin, step, &mut rooms.cx);

@@ -7,8 +7,9 @@ use headrace_buffers::log::LogBuffers;
 use headrace_protocol::ErrorCode;
 use headrace_protocol::channel::UdpChannel;
 
-use super::step::{Adds, Next, Origin, Step};
+use super::step::{Adds, Next, Step};
 use crate::conductor::context::Context;
+use crate::conductor::origin::Origin;
 use crate::conductor::rooms::Rooms;
 use crate::endpoint::EndpointId;
 use crate::errors::CommandError;
@@ -48,6 +49,14 @@ impl Progress {
     /// True while a command holds back those after it.
     pub(crate) fn is_waiting(&self) -> bool {
         self.waiting.is_some()
+    }
+
+    /// The client whose command holds back those after it.
+    pub(crate) fn waiting_client_id(&self) -> Option<i64> {
+        self.waiting.as_ref().map(|waiting| match waiting {
+            Waiting::Addresses(lookup) => lookup.origin.client_id,
+            Waiting::Log { origin, .. } | Waiting::PathClosed { origin, .. } => origin.client_id,
+        })
     }
 
     /// Takes the next step of a command, or answers it when the last one failed.

@@ -12,8 +12,9 @@ use headrace_protocol::channel::destination::check_receive_destination;
 use headrace_protocol::channel::{ChannelRole, ChannelUri, Media, SubscriptionParams, UdpChannel};
 
 use super::channel::parse_channel;
-use super::step::{AddressesWanted, Adds, Next, Origin, Step};
+use super::step::{AddressesWanted, Adds, Next, Step};
 use crate::conductor::channels::DestinationRequest;
+use crate::conductor::origin::Origin;
 use crate::conductor::rooms::Rooms;
 use crate::conductor::shown_paths;
 use crate::conductor::subscriptions::{SpiedChannel, Subscription, SubscriptionKind};

@@ -5,7 +5,8 @@ use headrace_protocol::channel::destination::{check_send_destination, group_addr
 use headrace_protocol::channel::{ChannelRole, ChannelUri, UdpChannel, keys};
 
 use super::channel::parse_channel;
-use super::step::{AddressesWanted, Adds, Next, Origin, Step};
+use super::step::{AddressesWanted, Adds, Next, Step};
+use crate::conductor::origin::Origin;
 use crate::conductor::rooms::Rooms;
 use crate::endpoint::{AddedDestination, DestinationChange, EndpointId};
 use crate::errors::CommandError;

@@ -6,17 +6,11 @@
 use headrace_buffers::log::LogBuffers;
 use headrace_protocol::channel::{ChannelRole, ChannelUri, UdpChannel};
 
+use crate::conductor::origin::Origin;
 use crate::conductor::rooms::Rooms;
 use crate::endpoint::EndpointId;
 use crate::errors::CommandError;
 use crate::resource_tasks::CreateLog;
-
-/// Whose command it is, and what the answer is known by. What the command makes is registered under it, too.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Origin {
-    pub(crate) client_id: i64,
-    pub(crate) correlation_id: i64,
-}
 
 /// What a command that waits for a name would add, for the command that takes it back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
