@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import math
 import threading
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from benches.processes import fresh_directory
 
 import headrace
-from headrace.archive import Replay
+from headrace.archive import RecordingSignal, Replay, Signal
+from headrace.archive.aio import AsyncArchive
 from tests.helpers import TIMEOUT_S, await_true
 
 
@@ -124,3 +129,79 @@ def test_another_thread_may_close_a_replay(tmp_path: Path) -> None:
             replay.close()
             reader.join(TIMEOUT_S)
             assert ends == ["over"]
+
+
+@pytest.fixture
+def archiving(tmp_path: Path) -> Iterator[headrace.ArchivingMediaDriver]:
+    with headrace.ArchivingMediaDriver.embedded(archive_directory=tmp_path / "archive") as archiving:
+        yield archiving
+
+
+def recorded(archive: headrace.Archive, count: int) -> int:
+    """A recording of so many messages, which has stopped."""
+    with archive.add_recorded_publication("aeron:ipc?term-length=64k", 7) as publication:
+        for number in range(count):
+            publication.offer_blocking(b"%d" % number, timeout_s=TIMEOUT_S)
+    return archive.await_signal(RecordingSignal.STOP, timeout_s=TIMEOUT_S).recording_id
+
+
+def test_a_replay_goes_on_to_its_end_without_its_session(archiving: headrace.ArchivingMediaDriver) -> None:
+    with archiving.connect() as client:
+        with archiving.connect_archive(client) as archive:
+            replay = archive.replay(recorded(archive, 100))
+        assert [message.payload for message in replay] == [b"%d" % number for number in range(100)]
+        replay.close()
+
+
+def test_a_closed_session_gives_what_it_has_heard_and_no_more(
+    archiving: headrace.ArchivingMediaDriver,
+) -> None:
+    with archiving.connect() as client:
+        with archiving.connect_archive(client) as archive:
+            recorded(archive, 1)
+        assert RecordingSignal.START in [one.signal for one in archive.signals()]
+        assert archive.poll() == 0
+        with pytest.raises(headrace.ArchiveError, match="session with the archive is closed"):
+            archive.await_signal(RecordingSignal.DELETE)
+
+
+def test_a_handler_of_a_signal_may_close_the_session(archiving: headrace.ArchivingMediaDriver) -> None:
+    told: list[Signal] = []
+
+    def close(signal: Signal) -> None:
+        told.append(signal)
+        archive.close()
+
+    with archiving.connect() as client:
+        archive = archiving.connect_archive(client, on_signal=close)
+        archive.start_recording("aeron:ipc?term-length=64k", 7)
+        with client.add_publication("aeron:ipc?term-length=64k", 7):
+            await_true(lambda: archive.poll() >= 0 and archive.is_closed)
+    assert [one.signal for one in told] == [RecordingSignal.START]
+
+
+def test_a_time_out_that_a_handler_raises_is_not_taken_for_that_of_the_signal(
+    archiving: headrace.ArchivingMediaDriver,
+) -> None:
+    async def play() -> None:
+        def refuse(signal: Signal) -> None:
+            raise TimeoutError("the handler's own")
+
+        async with await AsyncArchive.connect(driver=archiving.driver, on_signal=refuse) as archive:
+            await archive.start_recording("aeron:ipc?term-length=64k", 7)
+            with archive.archive.client.add_publication("aeron:ipc?term-length=64k", 7):
+                await archive.await_signal(RecordingSignal.START, timeout_s=TIMEOUT_S)
+
+    with pytest.raises(TimeoutError, match="the handler's own"):
+        asyncio.run(play())
+
+
+def test_a_signal_is_awaited_as_long_as_was_said(archiving: headrace.ArchivingMediaDriver) -> None:
+    async def play() -> None:
+        async with await AsyncArchive.connect(driver=archiving.driver) as archive:
+            with pytest.raises(headrace.archive.ArchiveTimeoutError, match="no signal DELETE within 0 s"):
+                await archive.await_signal(RecordingSignal.DELETE, timeout_s=0)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(archive.await_signal(RecordingSignal.DELETE, timeout_s=math.inf), 0.05)
+
+    asyncio.run(play())

@@ -198,6 +198,7 @@ class Archive(ArchiveSession):
 
         Raises:
             ArchiveTimeoutError: It did not come in time.
+            ArchiveError: It will not come: the archive is gone, or the session is closed.
         """
         deadline = self.clock.deadline(timeout_s)
         while True:
@@ -205,6 +206,7 @@ class Archive(ArchiveSession):
             found = self._notices.take_signal(signal, recording_id)
             if found is not None:
                 return found
+            self._check_open()
             if deadline.is_over:
                 raise ArchiveTimeoutError(f"no signal {signal.name} within {timeout_s} s")
             self.clock.sleep(POLL_INTERVAL_S)

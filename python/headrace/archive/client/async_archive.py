@@ -385,16 +385,19 @@ class AsyncArchive(AsyncClosing):
     ) -> Signal:
         """See :meth:`headrace.Archive.await_signal`."""
         archive = self.archive
-        try:
-            async with asyncio.timeout(timeout_s):
-                while True:
-                    archive.poll()
-                    found = archive._notices.take_signal(signal, recording_id)
-                    if found is not None:
-                        return found
-                    await aio.wait_for_messages(archive._subscription, LOOK_INTERVAL_S)
-        except TimeoutError:
-            raise ArchiveTimeoutError(f"no signal {signal.name} within {timeout_s} s") from None
+        # Not around it: a handler of what comes may raise a time-out of its own.
+        deadline = archive.clock.deadline(timeout_s)
+        while True:
+            archive.poll()
+            found = archive._notices.take_signal(signal, recording_id)
+            if found is not None:
+                return found
+            archive._check_open()
+            left_s = deadline.left_s()
+            if left_s == 0:
+                raise ArchiveTimeoutError(f"no signal {signal.name} within {timeout_s} s")
+            wait_s = LOOK_INTERVAL_S if left_s is None else min(left_s, LOOK_INTERVAL_S)
+            await aio.wait_for_messages(archive._subscription, wait_s)
 
     async def close(self) -> None:
         """End the session.

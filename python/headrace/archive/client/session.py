@@ -54,6 +54,7 @@ _ARCHIVE_ID_SINCE = 1 << 16 | 11 << 8
 # How often an owner looks whether the archive is still there, while nothing comes.
 LOOK_INTERVAL_S = 0.1
 _GONE = "the archive is gone"
+_CLOSED = "the session with the archive is closed"
 # An archive that asks on and on is not one.
 _CHALLENGES_MAX = 16
 
@@ -119,7 +120,7 @@ class ArchiveSession(Closing):
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise ArchiveError("the session with the archive is closed")
+            raise ArchiveError(_CLOSED)
         if self._is_archive_gone:
             raise ArchiveError(_GONE)
 
@@ -177,6 +178,8 @@ class ArchiveSession(Closing):
 
     def _look_after(self, exchange: Exchange[R]) -> None:
         """End an exchange that it is vain to send, or for whose answer it is vain to wait."""
+        if self._is_closed:
+            exchange.fail(ArchiveError(_CLOSED, correlation_id=exchange.correlation_id))
         if exchange.to_send is not None and exchange.deadline.is_over:
             text = self._why_unsent(exchange)
             exchange.fail(ArchiveTimeoutError(text, correlation_id=exchange.correlation_id))
@@ -266,7 +269,8 @@ class ArchiveSession(Closing):
     def poll(self) -> int:
         """Take what the archive says unasked: signals and late errors. Never blocks.
 
-        While another thread awaits an answer, that thread takes them, and this returns at once.
+        While another thread awaits an answer, that thread takes them, and this returns at once. A session that is
+        closed says nothing more.
 
         Returns:
             How many messages there were.
@@ -274,7 +278,8 @@ class ArchiveSession(Closing):
         count = 0
         if self._lock.acquire(blocking=False):
             try:
-                while (received := self._subscription.poll_message()) is not None:
+                # Looked at each time: a handler of what was taken may close the session.
+                while not self._is_closed and (received := self._subscription.poll_message()) is not None:
                     self._take(received.payload)
                     count += 1
             finally:
