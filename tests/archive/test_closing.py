@@ -14,8 +14,8 @@ import pytest
 from benches.processes import fresh_directory
 
 import headrace
-from headrace.archive import RecordingSignal, Replay, Signal
-from headrace.archive.aio import AsyncArchive
+from headrace.archive import Follow, RecordingSignal, Replay, Signal
+from headrace.archive.aio import AsyncArchive, AsyncReplay
 from tests.helpers import TIMEOUT_S, await_true
 
 
@@ -203,5 +203,73 @@ def test_a_signal_is_awaited_as_long_as_was_said(archiving: headrace.ArchivingMe
                 await archive.await_signal(RecordingSignal.DELETE, timeout_s=0)
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(archive.await_signal(RecordingSignal.DELETE, timeout_s=math.inf), 0.05)
+
+    asyncio.run(play())
+
+
+def test_another_coroutine_may_close_a_replay(archiving: headrace.ArchivingMediaDriver) -> None:
+    async def play() -> list[bytes]:
+        async with await AsyncArchive.connect(driver=archiving.driver) as archive:
+            publication = await archive.add_recorded_publication("aeron:ipc?term-length=64k", 7)
+            await publication.offer_async(b"first")
+            replay, read = await archive.replay(0), list[bytes]()
+            is_reading = asyncio.Event()
+
+            async def run() -> None:
+                async for message in replay:
+                    read.append(message.payload)
+                    is_reading.set()
+
+            async with asyncio.timeout(TIMEOUT_S):
+                reader = asyncio.create_task(run())
+                await is_reading.wait()
+                await replay.close()
+                await reader
+                assert [message async for message in replay] == []
+            return read
+
+    assert asyncio.run(play()) == [b"first"]
+
+
+@pytest.mark.parametrize("is_followed", [False, True], ids=["replay", "follow"])
+def test_other_coroutines_run_while_what_has_come_is_read(
+    archiving: headrace.ArchivingMediaDriver, is_followed: bool
+) -> None:
+    count, turns = 500, 0
+    with archiving.connect_archive() as archive:
+        recording_id = recorded(archive, count)
+
+    def is_all_there(messages: AsyncReplay | Follow) -> bool:
+        """Whether the reader would find each message without a wait."""
+        if isinstance(messages, AsyncReplay):
+            image = messages.replay.image
+        else:
+            source = messages._follower.source
+            image = None if source is None else source.image
+        return image is not None and image.end_of_stream_position is not None
+
+    async def run() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def play() -> None:
+        nonlocal turns
+        async with await AsyncArchive.connect(driver=archiving.driver) as archive:
+            if is_followed:
+                messages: AsyncReplay | Follow = archive.follow(recording_id)
+            else:
+                messages = await archive.replay(recording_id)
+            async with asyncio.timeout(TIMEOUT_S), messages:
+                await anext(aiter(messages))
+                other = asyncio.create_task(run())
+                while not is_all_there(messages):  # noqa: ASYNC110 - nothing tells of it
+                    await asyncio.sleep(0)
+                turns = 0
+                for _ in range(count - 1):
+                    await anext(aiter(messages))
+                assert turns > 0
+                other.cancel()
 
     asyncio.run(play())

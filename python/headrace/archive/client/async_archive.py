@@ -82,6 +82,7 @@ class AsyncReplay(AsyncClosing):
 
     def __init__(self, archive: AsyncArchive, replay: Replay) -> None:
         self._archive = archive
+        self._turns = aio.Turns()
         self.replay = replay
 
     @property
@@ -93,7 +94,20 @@ class AsyncReplay(AsyncClosing):
         return self
 
     async def __anext__(self) -> Message:
-        """The next message."""
+        """The next message. Another coroutine may close the replay meanwhile: then it ends."""
+        await self._turns.begin()
+        try:
+            message = await self._next()
+        except ClosedError:
+            if not self.replay.is_closed:
+                raise
+            message = None
+        if message is None:
+            raise StopAsyncIteration
+        return message
+
+    async def _next(self) -> Message | None:
+        """The next message; ``None`` after the last one."""
         replay = self.replay
         while True:
             message = replay.subscription.poll_message()
@@ -101,7 +115,7 @@ class AsyncReplay(AsyncClosing):
                 return message
             if replay.has_ended():
                 await self._confirm_end()
-                raise StopAsyncIteration
+                return None
             # The end of a replay is no message, so it is looked for from time to time.
             await aio.wait_for_messages(replay.subscription, _LOOK_INTERVAL_S)
 

@@ -213,6 +213,11 @@ class Replay(Closing):
         return self._session.clock
 
     @property
+    def is_closed(self) -> bool:
+        """True once this program has closed it."""
+        return self._is_closed
+
+    @property
     def image(self) -> Image | None:
         """The stream of the replay, which stays here after it has ended; ``None`` before it has begun."""
         return self._images[0] if self._images else None

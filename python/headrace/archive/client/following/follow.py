@@ -41,6 +41,7 @@ class Follow(EitherClosing):
         """What :meth:`headrace.Archive.follow` calls."""
         self._follower = follower
         self._until_step = 0
+        self._turns = aio.Turns()
         self._pid = os.getpid()
         # Held for a step, so that another thread that closes it waits for the end of that; callbacks may close it too.
         self._lock = threading.RLock()
@@ -154,6 +155,7 @@ class Follow(EitherClosing):
 
     async def __anext__(self) -> Message:
         """The next message, without blocking the event loop. Cancelling it takes nothing."""
+        await self._turns.begin()
         try:
             while (message := self.poll_message()) is None:
                 source = self._follower.source
