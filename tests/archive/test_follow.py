@@ -311,6 +311,22 @@ def test_a_client_that_has_ended_ends_it_at_once(archiving: headrace.ArchivingMe
             follow.close()
 
 
+def test_it_closes_when_the_archive_has_ended_its_session_and_still_replays(
+    archiving: headrace.ArchivingMediaDriver, archive: Archive, orders: Orders
+) -> None:
+    orders.publish(100)
+    follow = archive.follow(0)
+    orders.take(follow, 1)
+    assert follow.state is FollowState.REPLAYING
+    session = follow._follower._link._session
+    assert session is not None
+    archiving.archive._control._sessions[session.control_session_id].abort("a test ends it")
+    await_true(lambda: not session._subscription.is_connected)
+    follow.close()
+    assert session.is_closed
+    assert follow.state is FollowState.CLOSED
+
+
 def test_an_archive_that_stays_away(tmp_path: Path) -> None:
     with (
         headrace.ArchivingMediaDriver.embedded(archive_directory=tmp_path / "archive") as archiving,

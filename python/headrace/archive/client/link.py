@@ -99,8 +99,9 @@ class ArchiveLink:
         return exchange
 
     def tell(self, what: Steps[Any]) -> None:
-        """Ask without wanting the answer."""
-        self._told.append(self.ask(what))
+        """Ask without wanting the answer; of an archive that is gone, which the next step sees, nothing is asked."""
+        with contextlib.suppress(ArchiveError):
+            self._told.append(self.ask(what))
 
     def send(self, request: Request) -> None:
         """Send a request at once, or not at all; what the archive answers is passed over."""
