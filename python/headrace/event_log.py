@@ -235,7 +235,7 @@ class EventRecorder:
 
     Args:
         clock: Time.
-        on_defect: Told of a change of state that must not be.
+        on_defect: Told of a change of state that must not be, and of what `on_event` raises.
         on_event: Told of each change as text, before it is written.
     """
 
@@ -274,7 +274,11 @@ class EventRecorder:
     ) -> None:
         """A thing went from one state to another, or began in one."""
         if self._on_event is not None:
-            self._on_event(_text(kind, id, old, new, reason))
+            try:
+                self._on_event(_text(kind, id, old, new, reason))
+            except Exception as failure:
+                # What changed its state goes on: it is in the middle of that.
+                self._on_defect(f"on_event raised {failure!r}")
         if self._log is not None:
             self._log.append(
                 self._clock.epoch_ns(),

@@ -207,3 +207,43 @@ def test_what_strangers_choose_makes_no_new_texts_in_the_error_log(driver: headr
                     lambda number=number: sum(one.count for one in list(entries.values())) >= 2 * (number + 1)
                 )
         assert len(entries) == 2, list(entries)
+
+
+def test_a_handler_of_events_that_raises_ends_nothing(driver: headrace.MediaDriver) -> None:
+    told: list[str] = []
+
+    def refuse(text: str) -> None:
+        told.append(text)
+        raise Defect("of the handler")
+
+    with (
+        headrace.ArchiveServer(
+            driver=driver,
+            storage=SimulatedStorage(),
+            control_channel_enabled=False,
+            segment_file_length=SEGMENT,
+            on_event=refuse,
+        ) as server,
+        Archive.connect(driver=driver) as archive,
+    ):
+        recording_id, _ = record(archive, 20)
+        with archive.replay(recording_id) as replay:
+            assert len(list(replay)) == 20
+        assert server.failure is None
+        assert "on_event raised Defect('of the handler')" in server._log._entries._observed
+    assert any("archive" in text and "Closed" in text for text in told)
+
+
+@pytest.mark.parametrize("fault", [("sync", "archive.catalog"), ("write", "archive-mark.dat")])
+def test_an_archive_whose_disk_refuses_at_its_end_gives_up_its_streams_and_its_lock(
+    driver: headrace.MediaDriver, fault: tuple[str, str]
+) -> None:
+    storage = SimulatedStorage()
+    settings = {"driver": driver, "storage": storage, "control_channel_enabled": False}
+    server = headrace.ArchiveServer(**settings)
+    storage.fail(*fault)
+    with pytest.raises(OSError, match="Input/output error"):
+        server.close()
+    storage.mend()
+    assert server._client.is_closed
+    headrace.ArchiveServer(**settings).close()

@@ -509,9 +509,11 @@ class Catalog:
 
     def close(self) -> None:
         """Force everything to the medium and close the file."""
-        if not self._read_only:
-            self._file.sync(_FULL_SYNC)
-        self._file.close()
+        try:
+            if not self._read_only:
+                self._file.sync(_FULL_SYNC)
+        finally:
+            self._file.close()
 
     def __repr__(self) -> str:
         return f"Catalog({self._path}, {len(self._entries)} recordings)"

@@ -385,10 +385,12 @@ class MarkFile:
         file, self._file = self._file, _CLOSED
         if file is _CLOSED:
             return
-        file.write(_ACTIVITY_OFFSET, _ACTIVITY.pack(NULL_VALUE))
-        file.write(_VERSION_OFFSET, _VERSION.pack(VERSION))
-        file.sync(_FULL_SYNC)
-        file.close()
+        try:
+            file.write(_ACTIVITY_OFFSET, _ACTIVITY.pack(NULL_VALUE))
+            file.write(_VERSION_OFFSET, _VERSION.pack(VERSION))
+            file.sync(_FULL_SYNC)
+        finally:
+            file.close()
 
 
 class _ClosedFile:

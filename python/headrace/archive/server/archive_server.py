@@ -76,7 +76,8 @@ class ArchiveServer(Agent):
         chance: Where numbers that others must not guess come from; by default the machine.
         on_error: Told of each failure of the archive as text, besides the error log in the mark file and the
             logger ``headrace.archive``, which have warnings as well.
-        on_event: Told of each change of state as text, as it happens, besides the event log.
+        on_event: Told of each change of state as text, as it happens, besides the event log. What it raises is an
+            error of the archive's log, and ends nothing.
         **settings: See :class:`headrace.archive.ArchiveConfig`.
 
     Attributes:
@@ -337,15 +338,12 @@ class ArchiveServer(Agent):
 
     def _release(self) -> None:
         self._is_closed = True
-        try:
-            if self._catalog is not None:
-                self._catalog.close()
-            if self._counters is not None:
-                self._counters.close()
-            if self._client is not None:
-                self._client.close()
-        finally:
-            self._mark_file.close()
+        # In this order, and each whatever becomes of those before: a disk that refuses keeps no stream and no lock.
+        with contextlib.ExitStack() as last:
+            last.callback(self._mark_file.close)
+            for held in (self._client, self._counters, self._catalog):
+                if held is not None:
+                    last.callback(held.close)
 
     def __repr__(self) -> str:
         return f"ArchiveServer({self.directory!r}{', closed' if self._is_closed else ''})"

@@ -380,7 +380,13 @@ class ReplaySession:
         """End the stream in order when all of it was sent, else take it away from the subscriber."""
         is_whole = self.state is ReplayState.SENT
         self.life.enter(ReplayState.DONE, "its publication is closed" if is_whole else "the archive closes")
-        self._close_file()
+        try:
+            self._close_file()
+        finally:
+            # Also of a file that the disk refuses to close: the subscriber waits for the end.
+            self._close_publication(is_whole=is_whole)
+
+    def _close_publication(self, *, is_whole: bool) -> None:
         if self._pending is not None:
             self._pending.cancel()
             return
