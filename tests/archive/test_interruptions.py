@@ -14,7 +14,7 @@ import pytest
 
 import headrace
 from headrace import aio
-from headrace.archive import RecordingSignal
+from headrace.archive import RecordingSignal, Replay
 from headrace.archive.aio import AsyncArchive
 from tests.helpers import TIMEOUT_S, await_true
 
@@ -297,6 +297,45 @@ def test_an_awaited_replay_whose_client_ends_raises(archiving: headrace.Archivin
 
     with pytest.raises(headrace.ClosedError):
         asyncio.run(play())
+
+
+@pytest.mark.parametrize("is_awaited", [False, True], ids=["blocking", "awaited"])
+def test_a_replay_whose_stream_is_lost_on_the_way_raises(
+    archiving: headrace.ArchivingMediaDriver, *, is_awaited: bool
+) -> None:
+    """The archive is there and answers; all that is wrong is that messages are missing."""
+
+    def lose(replay: Replay) -> None:
+        # A handler is told of it, which may be after the first message.
+        await_true(lambda: replay.image is not None)
+        image = replay.image
+        assert image is not None
+        image.reject("a test")
+        await_true(lambda: image.is_closed)
+
+    def read() -> None:
+        with archiving.connect_archive() as archive, archive.replay(0) as replay:
+            assert next(replay).payload == MESSAGES[0]
+            lose(replay)
+            list(replay)
+
+    async def read_awaited() -> None:
+        async with (
+            await AsyncArchive.connect(driver=archiving.driver) as archive,
+            await archive.replay(0) as replay,
+        ):
+            assert (await anext(replay)).payload == MESSAGES[0]
+            await asyncio.to_thread(lose, replay.replay)
+            [message async for message in replay]
+
+    with (
+        archiving.connect_archive() as archive,
+        archive.add_recorded_publication(CHANNEL, STREAM_ID) as publication,
+    ):
+        for message in MESSAGES:
+            publication.offer_blocking(message, timeout_s=TIMEOUT_S)
+        with pytest.raises(headrace.ArchiveError, match="the replay was lost before its end, at position=64"):
+            asyncio.run(read_awaited()) if is_awaited else read()
 
 
 def test_ctrl_c_in_the_middle_of_a_batch_loses_none_of_its_messages(

@@ -126,7 +126,7 @@ class Replay(Closing):
         """The next message. Another thread may close the replay meanwhile: then it ends.
 
         Raises:
-            ArchiveError: The archive ended the replay early, with the reason it gave.
+            ArchiveError: The archive ended the replay early, with the reason it gave, or its stream was lost.
             ArchiveTimeoutError: The replay did not begin.
         """
         try:
@@ -179,7 +179,25 @@ class Replay(Closing):
             if not self._session.is_connected:
                 text += ": the archive has stopped"
             raise ArchiveError(text, recording_id=self.recording_id)
-        return True
+        return image.is_end_of_stream or self._is_left(image)
+
+    def _is_left(self, image: Image) -> bool:
+        """Whether the program has closed the replay, whose stream is gone before its end.
+
+        False when it has closed the subscription or the client instead: reading says so.
+
+        Raises:
+            ArchiveError: It has closed nothing.
+        """
+        if self._is_closed:
+            return True
+        if self.subscription.is_closed or self._session.client.is_closed:
+            return False
+        text = (
+            f"the replay was lost before its end, at position={image.position}: it timed out, was rejected, or held "
+            "the stream back; `headrace events` tells why"
+        )
+        raise ArchiveError(text, recording_id=self.recording_id)
 
     def confirm_end(self) -> None:
         """Make sure that the archive ended the replay: if the archive dies, the stream ends in the same way.
