@@ -84,24 +84,6 @@ def test_files_are_multiples_of_the_page_that_is_set() -> None:
             assert Path(node.directory, file).stat().st_size % page == 0
 
 
-@pytest.mark.parametrize(
-    ("setting", "error_goes_to"), [("stderr", "err"), ("stdout", "out"), ("no_op", None)], ids=str
-)
-def test_an_error_that_the_full_log_has_no_room_for_goes_where_the_setting_says(
-    capfd: pytest.CaptureFixture[str], setting: str, error_goes_to: str | None
-) -> None:
-    with World(1, checks=False) as world:
-        node = world.add_node("only", fallback_logger=setting)
-        client = node.connect()
-        with CncFile.open(node.directory) as cnc:
-            for number in range(cnc.header.error_log_length // len(TOO_LONG)):
-                with pytest.raises(headrace.RegistrationError):
-                    client.add_publication(f"{TOO_LONG}{number}", STREAM)
-    printed = capfd.readouterr()
-    for stream in ("out", "err"):
-        assert ("the error log is full" in getattr(printed, stream)) is (stream == error_goes_to)
-
-
 def test_a_message_over_shared_memory_is_cut_as_the_mtu_of_ipc_says() -> None:
     with World(1) as world:
         client = world.add_node("only", ipc_mtu_length=4096).connect()

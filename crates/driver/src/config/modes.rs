@@ -80,9 +80,13 @@ pub enum FallbackLogger {
 
 impl FallbackLogger {
     pub(crate) fn log(self, text: &str) {
+        self.log_to(text, printing::to_stderr, printing::to_stdout);
+    }
+
+    fn log_to<'a>(self, text: &'a str, stderr: impl FnOnce(&'a str), stdout: impl FnOnce(&'a str)) {
         match self {
-            Self::Stderr => printing::to_stderr(text),
-            Self::Stdout => printing::to_stdout(text),
+            Self::Stderr => stderr(text),
+            Self::Stdout => stdout(text),
             Self::NoOp => {}
         }
     }
@@ -104,4 +108,28 @@ pub enum UnicastFlowControl {
     Unicast,
     /// As if it were one of a group.
     AsGroup(FlowControlStrategy),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    #[test]
+    fn what_the_error_log_has_no_room_for_goes_where_the_setting_says() {
+        let lines = RefCell::new(Vec::new());
+        for logger in [
+            FallbackLogger::Stderr,
+            FallbackLogger::Stdout,
+            FallbackLogger::NoOp,
+        ] {
+            logger.log_to(
+                "text",
+                |text| lines.borrow_mut().push(("stderr", text)),
+                |text| lines.borrow_mut().push(("stdout", text)),
+            );
+        }
+        assert_eq!(lines.into_inner(), [("stderr", "text"), ("stdout", "text")]);
+    }
 }
