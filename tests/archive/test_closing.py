@@ -1,4 +1,4 @@
-"""What a closed archive leaves in its process: nothing that is mapped."""
+"""What closing leaves and ends: nothing that is mapped, no stream, and what was being read."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from benches.processes import fresh_directory
@@ -16,6 +17,10 @@ from benches.processes import fresh_directory
 import headrace
 from headrace.archive import Follow, RecordingSignal, Replay, Signal
 from headrace.archive.aio import AsyncArchive, AsyncReplay
+from headrace.testing import ManualClock
+from tests.archive.fakes import FakePublication
+from tests.archive.streams import frames
+from tests.archive.test_sessions import replay, stored
 from tests.helpers import TIMEOUT_S, await_true
 
 
@@ -273,3 +278,17 @@ def test_other_coroutines_run_while_what_has_come_is_read(
                 other.cancel()
 
     asyncio.run(play())
+
+
+def test_a_replay_whose_file_cannot_be_closed_is_taken_away_from_its_subscriber(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, publication = ManualClock(), FakePublication()
+    data = frames(0, 10, 96)
+    session = replay(stored(data), clock, publication, FakePublication(), 0, len(data), len(data))
+    session.do_work()
+    assert session._file is not None
+    monkeypatch.setattr(type(session._file), "close", Mock(side_effect=OSError("the disk refuses")))
+    with pytest.raises(OSError, match="the disk refuses"):
+        session.close()
+    assert publication.events == ["revoke", "close"]

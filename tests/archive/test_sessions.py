@@ -698,17 +698,3 @@ def test_a_replay_awaits_a_first_file_that_is_made_late() -> None:
     late.do_work()
     assert late.failure is not None
     assert "0-0.rec" in late.failure.text
-
-
-def test_a_replay_whose_file_cannot_be_closed_is_taken_away_from_its_subscriber(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock, publication = ManualClock(), FakePublication()
-    data = frames(0, 10, 96)
-    session = replay(stored(data), clock, publication, FakePublication(), 0, len(data), len(data))
-    session.do_work()
-    assert session._file is not None
-    monkeypatch.setattr(type(session._file), "close", Mock(side_effect=OSError("the disk refuses")))
-    with pytest.raises(OSError, match="the disk refuses"):
-        session.close()
-    assert publication.events == ["revoke", "close"]
