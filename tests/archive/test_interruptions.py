@@ -181,8 +181,8 @@ def test_awaited_requests_to_a_silent_archive_wait_side_by_side(silent: SilentAr
     async def ask() -> list[object]:
         with silent.working():
             archive = await AsyncArchive.connect(driver=silent.driver)
-        # Not before: on a busy machine the connection may take longer.
-        archive.archive._timeout_s = 0.5
+        # Not before: on a busy machine the connection may take longer. Nor may this be over before the first is sent.
+        archive.archive._timeout_s = 2.0
         asked = [archive.find_recording(0) for _ in range(4)]
         failures: list[object] = list(await asyncio.gather(*asked, return_exceptions=True))
         await archive.close()
@@ -334,7 +334,9 @@ def test_a_replay_whose_stream_is_lost_on_the_way_raises(
     ):
         for message in MESSAGES:
             publication.offer_blocking(message, timeout_s=TIMEOUT_S)
-        with pytest.raises(headrace.ArchiveError, match="the replay was lost before its end, at position=64"):
+        # The archive may have taken the stream away by the time that the client hears of it.
+        lost = "(the replay was lost before its end|the archive ended the replay early), at position=64"
+        with pytest.raises(headrace.ArchiveError, match=lost):
             asyncio.run(read_awaited()) if is_awaited else read()
 
 
