@@ -2,8 +2,10 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::{CHANNEL, Reader, SECOND, STREAM, Stream, World, counters, errors_of, is_accepted, trouble};
-use headrace_client::Publication;
+use headrace_client::{Client, Publication};
 use headrace_sim::Node;
 
 const IPC: &str = "aeron:ipc?term-length=64k";
@@ -23,6 +25,37 @@ fn dropped(node: &Node) -> Option<(String, i64)> {
 
 fn name_of(node: &Node, kind: &str) -> Option<String> {
     holder(node, kind).map(|(name, _)| name)
+}
+
+/// A publisher and two receivers, each on a node of its own.
+struct Group {
+    nodes: [Node; 3],
+    _clients: [Arc<Client>; 3],
+    publication: Publication,
+    fast: Reader,
+    slow: Reader,
+}
+
+impl Group {
+    fn connected(world: &World, channel: &str) -> Self {
+        let nodes = ["publisher", "fast", "slow"].map(|name| world.add_node(name).unwrap());
+        let clients = nodes.each_ref().map(|node| node.connect().unwrap());
+        let publication = clients[0].add_publication(channel, STREAM).unwrap();
+        let [fast, slow] = [1, 2].map(|at| Reader::subscribe(&clients[at], channel, STREAM));
+        world.run_until(SECOND, "connections", || {
+            publication.is_connected()
+                && [&fast, &slow]
+                    .iter()
+                    .all(|reader| reader.subscription.is_connected())
+        });
+        Self {
+            nodes,
+            _clients: clients,
+            publication,
+            fast,
+            slow,
+        }
+    }
 }
 
 /// A publisher that offers a hundred messages a second for a time, and readers that read.
@@ -94,17 +127,13 @@ fn a_reader_without_tether_is_named_until_the_others_go_on_without_it() {
 fn of_a_group_the_receiver_is_named_at_the_publisher_and_its_reader_at_the_receiver() {
     const GROUP: &str = "aeron:udp?endpoint=224.0.1.1:40123|term-length=64k|fc=min";
     let world = World::new(3);
-    let nodes = ["publisher", "fast", "slow"].map(|name| world.add_node(name).unwrap());
-    let clients = nodes.each_ref().map(|node| node.connect().unwrap());
-    let publication = clients[0].add_publication(GROUP, STREAM).unwrap();
-    let mut fast = Reader::subscribe(&clients[1], GROUP, STREAM);
-    let slow = Reader::subscribe(&clients[2], GROUP, STREAM);
-    world.run_until(SECOND, "connections", || {
-        publication.is_connected()
-            && [&fast, &slow]
-                .iter()
-                .all(|reader| reader.subscription.is_connected())
-    });
+    let Group {
+        nodes,
+        _clients,
+        publication,
+        mut fast,
+        slow,
+    } = Group::connected(&world, GROUP);
     publish(&world, &publication, &mut [&mut fast], 4 * SECOND);
     let at_publisher = name_of(&nodes[0], PUBLISHER).unwrap();
     let address = at_publisher.strip_prefix("receiver at ").unwrap();
@@ -163,17 +192,13 @@ fn the_only_reader_of_a_simulated_connection_is_named() {
 fn a_receiver_that_drops_what_comes_says_so_while_it_does() {
     const GROUP: &str = "aeron:udp?endpoint=224.0.1.1:40123|term-length=64k";
     let world = World::new(5);
-    let nodes = ["publisher", "fast", "slow"].map(|name| world.add_node(name).unwrap());
-    let clients = nodes.each_ref().map(|node| node.connect().unwrap());
-    let publication = clients[0].add_publication(GROUP, STREAM).unwrap();
-    let mut fast = Reader::subscribe(&clients[1], GROUP, STREAM);
-    let mut slow = Reader::subscribe(&clients[2], GROUP, STREAM);
-    world.run_until(SECOND, "connections", || {
-        publication.is_connected()
-            && [&fast, &slow]
-                .iter()
-                .all(|reader| reader.subscription.is_connected())
-    });
+    let Group {
+        nodes,
+        _clients,
+        publication,
+        mut fast,
+        mut slow,
+    } = Group::connected(&world, GROUP);
     publish(&world, &publication, &mut [&mut fast, &mut slow], 3 * SECOND);
     assert_eq!(dropped(&nodes[2]), None);
     publish(&world, &publication, &mut [&mut fast], 3 * SECOND);
@@ -201,17 +226,13 @@ fn a_receiver_that_reads_again_gets_what_the_publisher_still_has() {
     const GROUP: &str = "aeron:udp?endpoint=224.0.1.1:40123|term-length=64k";
     for fast_leaves in [false, true] {
         let world = World::new(7);
-        let nodes = ["publisher", "fast", "slow"].map(|name| world.add_node(name).unwrap());
-        let clients = nodes.each_ref().map(|node| node.connect().unwrap());
-        let publication = clients[0].add_publication(GROUP, STREAM).unwrap();
-        let mut fast = Reader::subscribe(&clients[1], GROUP, STREAM);
-        let mut slow = Reader::subscribe(&clients[2], GROUP, STREAM);
-        world.run_until(SECOND, "connections", || {
-            publication.is_connected()
-                && [&fast, &slow]
-                    .iter()
-                    .all(|reader| reader.subscription.is_connected())
-        });
+        let Group {
+            nodes: _nodes,
+            _clients,
+            publication,
+            mut fast,
+            mut slow,
+        } = Group::connected(&world, GROUP);
         publish(&world, &publication, &mut [&mut fast], 8 * SECOND / 10);
         // The slow one has half a term.
         assert!(publication.position() > Some(70_000));
