@@ -216,6 +216,21 @@ def test_names_that_become_the_same_stay_apart() -> None:
     assert codec.decode(codec.encode(a_b=1, a_b_=2)) == (1, 2)
 
 
+@pytest.mark.parametrize(
+    "name", ["pack", "error", "explain", "MISSING", "FAULTS", "EncodeError", "encode", "probe", "value"]
+)
+def test_a_field_may_have_a_name_that_generated_code_uses(name: str) -> None:
+    body = f'<field name="{name}" id="1" type="int32"/><field name="other" id="2" type="uint8"/>'
+    codec = sbe.Schema.from_text(schema(body=body))["M"]
+    assert codec.decode(codec.encode(**{name: 7, "other": 1})) == (7, 1)
+    with pytest.raises(sbe.EncodeError, match="is missing") as raised:
+        codec.encode(other=1)
+    assert raised.value.field == name
+    with pytest.raises(sbe.EncodeError, match="256") as raised:
+        codec.encode(**{name: 7, "other": 256})
+    assert raised.value.field == "other"
+
+
 def test_a_header_of_another_shape() -> None:
     """Wider members, another order, and members of its own, as later drafts of the standard have them."""
     header = (

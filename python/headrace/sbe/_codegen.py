@@ -272,16 +272,17 @@ def decode(data, offset=0):
             f" + {writer.name(function)}({name})"
             for name, function in zip(names[len(body.wire_fields) :], tail, strict=True)
         )
+        # The parameters have the names of the schema's fields, which Naming never begins with an underscore: so no
+        # field hides one of these, or a name of the writer.
         writer.names |= {
-            "pack": layout.struct().pack,
-            "MISSING": MISSING,
-            "EncodeError": EncodeError,
-            "FAULTS": ENCODE_FAULTS,
-            "explain": _encode_explainer(path, names, [*probes, *tail]),
+            "_pack": layout.struct().pack,
+            "_EncodeError": EncodeError,
+            "_FAULTS": ENCODE_FAULTS,
+            "_explain": _encode_explainer(path, names, [*probes, *tail]),
         }
         defaults = [None if member.optional else MISSING for member in body.wire_fields]
         defaults += [()] * len(body.groups) + [b""] * len(body.data)
-        return self._encode_function(writer, names, defaults, f"pack({', '.join(arguments)}){whole}")
+        return self._encode_function(writer, names, defaults, f"_pack({', '.join(arguments)}){whole}")
 
     def _encode_function(
         self, writer: _EncodeWriter, names: list[str], defaults: list[Any], expression: str
@@ -293,10 +294,10 @@ def decode(data, offset=0):
 def encode({parameters}):
     try:
         return {expression}
-    except EncodeError:
+    except _EncodeError:
         raise
-    except FAULTS as error:
-        raise explain(({"".join(f"{name}, " for name in names)}), error) from None
+    except _FAULTS as _error:
+        raise _explain(({"".join(f"{name}, " for name in names)}), _error) from None
 """
         function: Callable[..., bytes] = _function(source, "encode", writer.names)
         return function
