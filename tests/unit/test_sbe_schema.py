@@ -94,6 +94,11 @@ BROKEN = {
         "type 'T'",
         "-128 to 127",
     ),
+    "null value beyond a float": (
+        schema('<type name="T" primitiveType="float" nullValue="1e39"/>'),
+        "type 'T'",
+        "nullValue='1e39' must be a number that a float of 32 bits can hold",
+    ),
     "encoding": (
         schema('<type name="T" primitiveType="char" length="2" characterEncoding="martian"/>'),
         "type 'T'",
@@ -267,6 +272,17 @@ def test_numbers_of_64_bits_in_headers_do_not_wrap() -> None:
         for decode in (codec.decode, lambda message: codec.to_arrow([message, data])):
             with pytest.raises(sbe.DecodeError):
                 decode(hostile)
+
+
+@pytest.mark.parametrize("null", ["0.1", "-1e-40", "INF", "-INF", "NaN", "1.5"])
+@pytest.mark.parametrize("primitive", ["float", "double"])
+def test_a_null_value_that_is_no_float_of_32_bits_is_null_all_the_same(primitive: str, null: str) -> None:
+    """A field has it as the 32 bits that hold it nearest, and one message and a column agree on it."""
+    types = f'<type name="T" primitiveType="{primitive}" presence="optional" nullValue="{null}"/>'
+    codec = sbe.Schema.from_text(schema(types, '<field name="a" type="T"/>'))["M"]
+    messages = [codec.encode(a=None), codec.encode(a=0.25), codec.encode(a=float(null))]
+    assert [codec.decode(message).a for message in messages] == [None, 0.25, None]
+    assert codec.to_arrow(messages).column("a").to_pylist() == [None, 0.25, None]
 
 
 def test_records_survive_a_collector_in_a_hurry() -> None:

@@ -8,6 +8,7 @@ walking the same model step by step.
 from __future__ import annotations
 
 import enum
+import math
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -470,6 +471,8 @@ class _DecodeWriter(_Writer):
             return value
         if kind.null != kind.null:
             return f"(None if {target} != {target} else {value})"
+        if kind.primitive.is_float and math.isinf(kind.null):
+            null = self.name(kind.null)  # which has no literal
         return f"(None if {target} == {null} else {value})"
 
 

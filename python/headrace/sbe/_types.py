@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import struct
 from dataclasses import replace
 
 from headrace.sbe._model import (
@@ -125,7 +126,7 @@ class Types:
             name=element.name(),
             primitive=primitive,
             length=length,
-            null=_number(null, primitive, element) if null else primitive.null,
+            null=_null(null, primitive, element) if null else primitive.null,
             encoding=encoding,
         )
 
@@ -247,6 +248,18 @@ def _plain(primitive: Primitive) -> Scalar:
 
 def _presence(element: Element, default: str) -> str:
     return element.choice("presence", default, ("required", "optional", "constant"))
+
+
+def _null(text: str, primitive: Primitive, element: Element) -> int | float:
+    """A null value as it comes back from the wire, where a float has 32 bits: no other would compare equal to it."""
+    value = _number(text, primitive, element)
+    if primitive.name != "float":
+        return value
+    try:
+        (rounded,) = struct.unpack("<f", struct.pack("<f", value))
+    except OverflowError:
+        raise element.error(f"nullValue='{text}' must be a number that a float of 32 bits can hold") from None
+    return float(rounded)
 
 
 def _number(text: str, primitive: Primitive, element: Element) -> int | float:
