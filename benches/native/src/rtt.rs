@@ -60,10 +60,14 @@ impl Side {
     }
 
     fn receive(&self, subscription: &Subscription, message: &mut [u8; LENGTH]) -> Result<(), Box<dyn Error>> {
-        while subscription.poll(|payload, _| message.copy_from_slice(payload), 1)? == 0 {
-            self.work()?;
+        // What was offered leaves first, what has arrived is read at once, and the client's housekeeping comes last.
+        loop {
+            self.invoker.invoke();
+            if subscription.poll(|payload, _| message.copy_from_slice(payload), 1)? > 0 {
+                return Ok(());
+            }
+            self.client.invoke()?;
         }
-        Ok(())
     }
 }
 

@@ -110,6 +110,69 @@ impl<A: Agent> Agent for Tracked<A> {
     }
 }
 
+/// An agent whose work can wait for a moment, on a thread whose other agents' work cannot.
+///
+/// While it finds nothing to do, it is left out of a few cycles: it has its turn in every fourth, and sooner where
+/// cycles take long.
+pub(crate) struct Unhurried {
+    agent: Box<dyn Agent>,
+    is_busy: bool,
+    cycles_left_out: usize,
+    last_ns: i64,
+}
+
+impl Unhurried {
+    const CYCLES_LEFT_OUT_MAX: usize = 3;
+    const PAUSE_MAX_NS: i64 = 2_000;
+
+    pub(crate) fn new(agent: Box<dyn Agent>) -> Self {
+        Self {
+            agent,
+            is_busy: true,
+            cycles_left_out: 0,
+            last_ns: 0,
+        }
+    }
+}
+
+impl Agent for Unhurried {
+    fn role_name(&self) -> &'static str {
+        self.agent.role_name()
+    }
+
+    #[inline]
+    fn do_work(&mut self, now_ns: i64) -> usize {
+        let may_wait = !self.is_busy
+            && self.cycles_left_out < Self::CYCLES_LEFT_OUT_MAX
+            && now_ns - self.last_ns < Self::PAUSE_MAX_NS;
+        if may_wait {
+            self.cycles_left_out += 1;
+            return 0;
+        }
+        let work_count = self.agent.do_work(now_ns);
+        self.is_busy = work_count > 0;
+        self.cycles_left_out = 0;
+        self.last_ns = now_ns;
+        work_count
+    }
+
+    fn on_rest(&mut self, rested_ns: i64) {
+        self.agent.on_rest(rested_ns);
+    }
+
+    fn describe(&self, interests: &mut Interests) {
+        self.agent.describe(interests);
+    }
+
+    fn waiting_messages(&self) -> usize {
+        self.agent.waiting_messages()
+    }
+
+    fn on_close(&mut self) {
+        self.agent.on_close();
+    }
+}
+
 /// Several agents on one thread, run in order.
 pub(crate) struct Composite {
     agents: Vec<Box<dyn Agent>>,
@@ -157,6 +220,9 @@ impl Agent for Composite {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use headrace_buffers::AtomicBuffer;
     use headrace_buffers::counters::CountersManager;
 
@@ -187,8 +253,12 @@ mod tests {
         assert_eq!((max.get(), exceeded.get()), (150, 1));
     }
 
-    /// Has no work.
-    struct Quiet;
+    /// Has no work, or one piece in each of its first turns.
+    #[derive(Default)]
+    struct Quiet {
+        work: usize,
+        turns: Arc<AtomicUsize>,
+    }
 
     impl Agent for Quiet {
         fn role_name(&self) -> &'static str {
@@ -196,14 +266,50 @@ mod tests {
         }
 
         fn do_work(&mut self, _now_ns: i64) -> usize {
-            0
+            self.turns.fetch_add(1, Ordering::Relaxed);
+            let work_count = self.work.min(1);
+            self.work -= work_count;
+            work_count
         }
+    }
+
+    /// How many turns an unhurried agent with so much work has in cycles that begin at these times.
+    fn turns(work: usize, cycles: impl IntoIterator<Item = i64>) -> usize {
+        let turns = Arc::default();
+        let quiet = Quiet {
+            work,
+            turns: Arc::clone(&turns),
+        };
+        let mut unhurried = Unhurried::new(Box::new(quiet));
+        let done: usize = cycles.into_iter().map(|now_ns| unhurried.do_work(now_ns)).sum();
+        assert_eq!(done, work);
+        turns.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn an_unhurried_agent_is_left_out_of_cycles_while_it_has_no_work() {
+        let quick = || (1..=9).map(|cycle| cycle * 100);
+        assert_eq!(turns(0, quick()), 3, "one in four");
+        assert_eq!(
+            turns(5, quick()),
+            5 + 1,
+            "each while there is work, and the one that finds none"
+        );
+        assert_eq!(turns(0, [7; 9]), 3, "by a clock that stands still");
+        assert_eq!(
+            turns(0, (1..=9).map(|cycle| cycle * 2_000)),
+            9,
+            "each of those that take long"
+        );
     }
 
     #[test]
     fn the_sleep_of_a_thread_without_work_is_no_duty_cycle() {
         let (tracker, max, exceeded) = tracker(100);
-        let mut shared = Composite::new(vec![Box::new(Quiet), Box::new(Tracked::new(Quiet, tracker))]);
+        let mut shared = Composite::new(vec![
+            Box::<Quiet>::default(),
+            Box::new(Tracked::new(Quiet::default(), tracker)),
+        ]);
         shared.do_work(1_000);
         shared.on_rest(5_000);
         shared.do_work(6_040);

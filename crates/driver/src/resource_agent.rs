@@ -192,6 +192,9 @@ impl ResourceAgent {
 
     /// Returns how many went; those that cannot be deleted are no work, or the agent would never rest.
     fn free_some(&mut self, now_ns: i64) -> usize {
+        if self.to_free.is_empty() && self.to_retry.is_empty() {
+            return 0;
+        }
         let due_count = self
             .to_retry
             .iter()

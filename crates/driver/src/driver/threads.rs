@@ -8,7 +8,7 @@ use headrace_sys::idle::{Control, IdleStrategy};
 
 use super::{DriverError, DriverSupervisor};
 use crate::affinity::Affinity;
-use crate::agent::{Agent, Composite};
+use crate::agent::{Agent, Composite, Unhurried};
 use crate::config::{DriverConfig, IdleSetting, ThreadNaming, ThreadingMode};
 use crate::runner::{AgentRunner, Invoker, Supervisor, ThreadSettings};
 
@@ -40,7 +40,13 @@ impl Agents {
         idle_control: &Control,
     ) -> Result<(Vec<AgentRunner>, Option<Invoker>), DriverError> {
         if config.threading() == ThreadingMode::Invoker {
-            let all = vec![self.sender, self.conductor, self.resource_agent, self.receiver];
+            // What has arrived is with the program without another agent's turn.
+            let housekeepers = Composite::new(vec![self.conductor, self.resource_agent]);
+            let all = vec![
+                self.sender,
+                Box::new(Unhurried::new(Box::new(housekeepers))),
+                self.receiver,
+            ];
             let invoker = Invoker::new(Box::new(Composite::new(all)), Arc::clone(clock));
             return Ok((Vec::new(), Some(invoker)));
         }

@@ -211,11 +211,13 @@ impl Agent for Receiver {
             work_count += 1;
         }
         let (endpoints, batch, mut cycle) = self.cycle(now_ns);
+        // What images owe their senders can wait for the next turn, what arrives cannot: it is with the program at once
+        // whose thread this is.
         for endpoint in &mut *endpoints {
-            work_count += endpoint.poll(batch, &mut cycle);
+            work_count += endpoint.service_images(&mut cycle);
         }
         for endpoint in endpoints {
-            work_count += endpoint.service_images(&mut cycle);
+            work_count += endpoint.poll(batch, &mut cycle);
         }
         work_count
     }

@@ -154,7 +154,11 @@ impl SendEndpoint {
         self.destinations.begin_turn(cycle.now_ns);
         self.tell_destinations(cycle);
         let way = Way::of(&self.spec, &self.destinations);
-        let first = self.first_to_send % count;
+        let first = if self.first_to_send < count {
+            self.first_to_send
+        } else {
+            0
+        };
         // As long as all have turns, another begins.
         self.first_to_send = first + 1;
         let mut sends = 0;

@@ -225,8 +225,13 @@ impl Sender {
         if count == 0 {
             return total;
         }
-        self.first_to_send = (self.first_to_send + 1) % count;
-        let first = self.first_to_send;
+        // A division would be a good part of a turn without work.
+        let first = if self.first_to_send + 1 < count {
+            self.first_to_send + 1
+        } else {
+            0
+        };
+        self.first_to_send = first;
         let (endpoints, _, mut cycle) = self.cycle(now_ns);
         let (earlier, later) = endpoints.split_at_mut(first);
         for endpoint in later.iter_mut().chain(earlier) {
