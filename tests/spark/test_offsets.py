@@ -97,12 +97,12 @@ def test_a_recording_that_was_read_to_its_end_may_be_purged(tmp_path: Path):
     query = Query(tmp_path)
     one, two = (recorded(tmp_path, [b"%d" % number]) for number in range(2))
     first = query.latest({})
-    assert first == {"0": one.position, "1": two.position, "ended": [0, 1]}
+    assert first == {"0": one.position, "1": two.position, "ended": [0, 1], "began": {"0": 0, "1": 0}}
     purge(tmp_path, 0)
     three = recorded(tmp_path, [b"2"])
     for _ in range(2):  # the query that goes on, and the one that is started again from its checkpoint
         second = query.latest(first)
-        assert second == {"1": two.position, "2": three.position, "ended": [1, 2]}
+        assert second == {"1": two.position, "2": three.position, "ended": [1, 2], "began": {"2": 0}}
         assert query.rows(first, second) == [(2, b"2")]
         assert query.latest(second) == second
         query.restarted()
@@ -113,11 +113,12 @@ def test_a_recording_has_ended_when_it_has_stopped_and_was_read_to_there(tmp_pat
     files = RecordingFiles(tmp_path)
     files.append((b"x" * 1000, 0) for _ in range(20))
     active = query.latest({})
-    assert active == {"0": files.position}
+    assert active == {"0": files.position, "began": {"0": 0}}
     files.stop()
     half = query.latest({}, max_bytes=files.position // 2)
-    assert half.keys() == {"0"}
-    assert query.latest(half) == query.latest(active) == active | {"ended": [0]}
+    assert half.keys() == {"0", "began"}
+    assert query.latest(half) == {"0": files.position, "ended": [0]}
+    assert query.latest(active) == active | {"ended": [0]}
     catalog = Catalog(DirectoryStorage(tmp_path))
     catalog.update(0, stop_position=NULL_VALUE)  # it is extended
     catalog.close()
@@ -151,7 +152,7 @@ def test_messages_purged_before_they_were_read_fail_the_query_by_name(
     query.restarted(failOnDataLoss="false")
     with caplog.at_level(logging.WARNING):
         end = query.latest(half)
-        assert end == {"1": later.position, "ended": [1]}
+        assert end == {"1": later.position, "ended": [1], "began": {"1": 0}}
         assert query.rows(half, end) == [(1, b"1")]
     assert [expected in text for text in caplog.messages] == [True]
 
@@ -178,6 +179,75 @@ def test_segments_may_be_purged_up_to_where_the_query_is(tmp_path: Path, is_read
     rest = [payload for _, payload in query.rows(start, end)]
     assert rest == payloads[-len(rest) :]
     assert len(rest) > 100
+
+
+@pytest.mark.parametrize("number", [1, 3, 4])
+def test_a_planned_first_batch_of_which_segments_were_purged_fails_by_name(
+    tmp_path: Path, number: int
+) -> None:
+    """The plan says where it began; what is gone of it, be it all, is no smaller batch."""
+    payloads = [b"message %4d" % index * 20 for index in range(2500)]
+    query = Query(tmp_path)
+    recorded(tmp_path, payloads)
+    first = query.latest({}, 3 * SEGMENT_LENGTH)
+    begin = begin_at_segment(tmp_path, 0, number)
+    query.restarted()
+    with pytest.raises(
+        ArchiveFileError, match=f"recording_id=0 was to be read on from position=0, but begins at .*={begin} "
+    ):
+        query.rows({}, first)
+    query.restarted(failOnDataLoss="false")
+    rest = [payload for _, payload in query.rows({}, first)]
+    after = [payload for _, payload in query.rows(first, query.latest(first))]
+    assert after == payloads[-len(after) :]
+    assert rest == payloads[len(payloads) - len(after) - len(rest) : len(payloads) - len(after)]
+    assert bool(rest) == (begin < first["0"])
+
+
+def test_a_batch_planned_from_a_later_beginning_stays_as_it_was_planned(tmp_path: Path) -> None:
+    """Where the recording began, or what startPosition said then, is in the offset, and nothing is lost of it."""
+    payloads = [b"message %4d" % index * 20 for index in range(1000)]
+    recorded(tmp_path, payloads)
+    begin = begin_at_segment(tmp_path, 0, 1)
+    query = Query(tmp_path)
+    first = query.latest({})
+    assert first["began"] == {"0": begin}
+    rows = query.rows({}, first)
+    assert [payload for _, payload in rows] == payloads[-len(rows) :]
+    query.restarted(startPosition=begin + 1000)
+    later = query.latest({})
+    assert later["began"] == {"0": begin + 1000}
+    fewer = query.rows({}, later)
+    assert fewer == rows[-len(fewer) :] != rows
+    query.restarted()
+    assert query.rows({}, later) == fewer
+
+
+def test_a_planned_batch_of_an_older_version_fails_if_all_of_it_was_purged(tmp_path: Path) -> None:
+    """Its offsets do not say where a recording began, so the rest of a batch is taken for the whole."""
+    recorded(tmp_path, [b"message %4d" % index * 20 for index in range(1000)])
+    query = Query(tmp_path)
+    first = {"0": query.latest({}, SEGMENT_LENGTH // 2)["0"]}
+    assert len(query.rows({}, first)) > 100
+    begin = begin_at_segment(tmp_path, 0, 1)
+    query.restarted()
+    with pytest.raises(
+        ArchiveFileError, match=f"from its start to position={first['0']}, but begins at .*={begin} "
+    ):
+        query.rows({}, first)
+    query.restarted(failOnDataLoss="false")
+    assert query.rows({}, first) == []
+
+
+def test_a_query_that_finds_nothing_new_stays_at_its_offset(tmp_path: Path) -> None:
+    """Another text would be a batch to Spark."""
+    query = Query(tmp_path)
+    files = RecordingFiles(tmp_path)
+    files.append([(b"one", 0)])
+    first = query.latest({})
+    assert query.latest(first) == first
+    files.append([(b"two", 0)])
+    assert query.latest(first) == {"0": files.position}
 
 
 def test_a_truncated_recording_goes_on_where_it_was_cut_if_losses_are_accepted(tmp_path: Path):
@@ -233,7 +303,7 @@ def test_a_pattern_that_matches_nothing_yet_is_logged_once(tmp_path: Path, caplo
         f"channel=orders: no recording in {tmp_path} has it; known are aeron:ipc; the query waits"
     )
     files = recorded(tmp_path, [b"1"], channel="aeron:udp?endpoint=orders:1")
-    assert query.latest({}) == {"1": files.position, "ended": [1]}
+    assert query.latest({}) == {"1": files.position, "ended": [1], "began": {"1": 0}}
 
 
 def test_a_recording_whose_end_is_unknown_is_left_out_of_a_run_with_a_warning(
@@ -285,6 +355,9 @@ def test_a_batch_is_the_same_after_a_restart_with_other_options(tmp_path: Path, 
         ({"1": None}, "the position of recording 1, null, must be an integer of at least 0"),
         ({"1": -1}, "the position of recording 1, -1, must be an integer of at least 0"),
         ({"one": 64}, 'the key "one" must be a recording id, or "ended"'),
+        ({"1": 64, "began": [1]}, r"began=\[1\] must be an object of recording ids and positions"),
+        ({"began": {"1": -1}}, r'began=\{"1": -1\} must be an object of recording ids and positions'),
+        ({"unfinished": {"x": 1}}, r'unfinished=\{"x": 1\} must be an object of recording ids and positions'),
         ([64], "is no JSON object"),
     ],
 )

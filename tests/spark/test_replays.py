@@ -341,7 +341,7 @@ def test_segments_that_were_purged_meanwhile_fail_the_task_that_reads_them(store
 def test_a_recording_that_was_read_to_its_end_may_be_purged_while_no_query_runs(stored: Stored):
     reader = _source.stream_reader(stored.options, schema_of(stored.options))
     offset = json.loads(json.dumps(reader.latestOffset({}, ReadAllAvailable())))
-    assert offset == {"0": stored.ends[-1], "ended": [0]}
+    assert offset == {"0": stored.ends[-1], "ended": [0], "began": {"0": 0}}
     with stored.session() as session:
         session.purge_recording(0)
     with pytest.raises(ArchiveFileError, match="was to be read from position=its start"):

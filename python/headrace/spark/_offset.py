@@ -1,8 +1,15 @@
 """How far a streaming query has read, as Spark keeps it: text that outlives the query.
 
-``{"<recording id>": position, ..., "ended": [<recording id>, ...]}``. Everything before a recording's position was
-read, and no message lies across it. ``ended`` names the recordings that had stopped at their position. Nothing of them
-is missing if they are purged, also when the archive does not tell where they ended. It is left out when it is empty.
+``{"<recording id>": position, ..., "ended": [<recording id>, ...], "began": {"<recording id>": position, ...},
+"unfinished": {"<recording id>": position, ...}}``. Everything before a recording's position was read, and no message
+lies across it. Each of the other three is left out when it is empty:
+
+``ended`` names the recordings of which nothing is left to read. Nothing of them is missing if they are purged, also
+when the archive does not tell where they ended.
+
+``began`` says from where recordings are read that the offset before does not have. Versions before had no such entry.
+
+``unfinished`` says where recordings stopped within a message, which begins at their position.
 """
 
 from __future__ import annotations
@@ -13,12 +20,15 @@ from typing import Any, NoReturn
 
 from headrace._exceptions import HeadraceError
 
-__all__ = ["Offset", "Positions", "ended", "offset_of", "positions"]
+__all__ = ["Offset", "Positions", "began", "ended", "offset_of", "positions", "unfinished"]
 
 Offset = dict[str, Any]
 Positions = dict[str, int]
 
 _ENDED = "ended"
+_BEGAN = "began"
+_UNFINISHED = "unfinished"
+_BY_RECORDING = (_BEGAN, _UNFINISHED)
 
 
 def positions(offset: Offset) -> Positions:
@@ -28,7 +38,7 @@ def positions(offset: Offset) -> Positions:
         HeadraceError: It is no offset of this source.
     """
     _check(offset)
-    return {key: position for key, position in offset.items() if key != _ENDED}
+    return {key: position for key, position in offset.items() if key not in (_ENDED, *_BY_RECORDING)}
 
 
 def ended(offset: Offset) -> set[str]:
@@ -39,6 +49,26 @@ def ended(offset: Offset) -> set[str]:
     """
     _check(offset)
     return {str(recording_id) for recording_id in offset.get(_ENDED, ())}
+
+
+def began(offset: Offset) -> Positions:
+    """From where the recordings are read that came with this offset; of some that an older version wrote, nothing.
+
+    Raises:
+        HeadraceError: It is no offset of this source.
+    """
+    _check(offset)
+    return dict(offset.get(_BEGAN, {}))
+
+
+def unfinished(offset: Offset) -> Positions:
+    """Where recordings stopped of which only the beginning of a message is not read.
+
+    Raises:
+        HeadraceError: It is no offset of this source.
+    """
+    _check(offset)
+    return dict(offset.get(_UNFINISHED, {}))
 
 
 def _check(offset: object) -> None:
@@ -52,13 +82,27 @@ def _check(offset: object) -> None:
                     offset,
                     f"{_ENDED}={json.dumps(value)} must be a list of recording ids, [] or left out for none",
                 )
+        elif key in _BY_RECORDING:
+            _check_positions(offset, key, value)
         elif not key.isdecimal():
-            _refuse(offset, f"the key {json.dumps(key)} must be a recording id, or {json.dumps(_ENDED)}")
+            names = ", ".join(map(json.dumps, (_ENDED, *_BY_RECORDING)))
+            _refuse(offset, f"the key {json.dumps(key)} must be a recording id, or {names}")
         elif not _is_count(value):
             _refuse(
                 offset,
                 f"the position of recording {key}, {json.dumps(value)}, must be an integer of at least 0",
             )
+
+
+def _check_positions(offset: object, name: str, value: object) -> None:
+    if not (
+        isinstance(value, dict)
+        and all(key.isdecimal() and _is_count(position) for key, position in value.items())
+    ):
+        _refuse(
+            offset,
+            f"{name}={json.dumps(value)} must be an object of recording ids and positions, left out for none",
+        )
 
 
 def _is_count(value: object) -> bool:
@@ -72,9 +116,23 @@ def _refuse(offset: object, rule: str) -> NoReturn:
     )
 
 
-def offset_of(read: Positions, ended_keys: AbstractSet[str]) -> Offset:
+def offset_of(
+    read: Positions,
+    ended_keys: AbstractSet[str] = frozenset(),
+    *,
+    began_at: Positions | None = None,
+    unfinished_to: Positions | None = None,
+) -> Offset:
     """The offset of some positions. Spark compares offsets as text, so equal ones are equal texts."""
-    offset: Offset = {key: read[key] for key in sorted(read, key=int)}
+    offset: Offset = _sorted(read)
     if ended_keys:
         offset[_ENDED] = sorted(map(int, ended_keys))
+    if began_at:
+        offset[_BEGAN] = _sorted(began_at)
+    if unfinished_to:
+        offset[_UNFINISHED] = _sorted(unfinished_to)
     return offset
+
+
+def _sorted(by_recording: Positions) -> dict[str, int]:
+    return {key: by_recording[key] for key in sorted(by_recording, key=int)}

@@ -1,9 +1,9 @@
 """Follows recordings, micro-batch by micro-batch.
 
-An offset (:mod:`headrace.spark._offset`) says how far each recording was read, and which have ended there. What a batch
-reads follows from its two offsets alone, so reading it again gives the same rows. Recordings that are
-gone and were read to their end leave the offset; what becomes of a query that finds messages gone which it has not
-read, :class:`DataLoss` decides.
+An offset (:mod:`headrace.spark._offset`) says how far each recording was read, from where the new ones are read, and
+which have ended. What a batch reads follows from its two offsets alone, so reading it again gives the same rows.
+Recordings that are gone and were read to their end leave the offset; what becomes of a query that finds messages gone
+which it has not read, :class:`DataLoss` decides.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from headrace.archive import ArchiveFileError
 from headrace.spark._archive_options import ArchiveFiles
 from headrace.spark._columns import batches
 from headrace.spark._hold import QueryHold
-from headrace.spark._offset import Offset, Positions, ended, offset_of, positions
+from headrace.spark._offset import Offset, Positions, began, ended, offset_of, positions
 from headrace.spark._ranges import RangeTask, RecordingRange, tasks_of
 from headrace.spark._reading import opened
 from headrace.spark._recordings import (
@@ -113,7 +113,7 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             self._warn_of_patterns()
         latest = self._without_gone(read, ended(start), chosen)
         backlog = {}
-        at = {str(each.recording_id): self._position(each, read) for each in chosen}
+        at = {str(each.recording_id): self._next(each, read) for each in chosen}
         if self._hold is not None:
             self._hold.begin(at)
         for selected in chosen:
@@ -135,17 +135,21 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
                     latest[key] = boundary
         ends = {str(each.recording_id): each.descriptor.stop_position for each in chosen}
         unchanged = ended(start) & (latest.keys() - ends)
-        return offset_of(latest, unchanged | {key for key, end in ends.items() if latest.get(key) == end})
+        done = unchanged | {key for key, end in ends.items() if latest.get(key) == end}
+        # Where nothing is new the offset stays as it is: to Spark another text is another batch.
+        began_at = began(start) if latest == read else {key: at[key] for key in latest if key not in read}
+        return offset_of(latest, done, began_at=began_at)
 
     def reportLatestOffset(self) -> Offset:
         """How far everything is recorded, from which Spark reports the lag."""
-        return offset_of({str(each.recording_id): self._end(each) for each in select(self._options)}, set())
+        return offset_of({str(each.recording_id): self._end(each) for each in select(self._options)})
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """The tasks that read what is between two offsets."""
         # Whatever the options choose now: what was planned before Spark was restarted is read as it was planned.
         read, to_read = positions(start), positions(end)
-        moved = {int(key) for key, stop in to_read.items() if stop != read.get(key)}
+        begins = began(end) | read
+        moved = {int(key) for key, stop in to_read.items() if stop != begins.get(key)}
         ranges = []
         for recording_id, found in sorted(look_up(self._options.archive, moved).items()):
             key = str(recording_id)
@@ -156,7 +160,7 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
                     f"position={stop}, but {found.reason}"
                 )
                 continue
-            position = self._position(found, read)
+            position = self._planned(found, begins.get(key), stop)
             if found.end is not None and stop > found.end:
                 self._loss.found(
                     f"recording_id={recording_id} was to be read to position={stop}, but ends at "
@@ -208,20 +212,40 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
                     del latest[key]
         return latest
 
-    def _position(self, selected: Selected, read: Positions) -> int:
-        """Where a recording is to be read on."""
-        descriptor, key = selected.descriptor, str(selected.recording_id)
-        position = read.get(key, max(descriptor.start_position, self._options.start_position))
-        if position < descriptor.start_position:
+    def _next(self, selected: Selected, read: Positions) -> int:
+        """Where a recording is to be read on, or from."""
+        key = str(selected.recording_id)
+        return self._checked(selected, read[key]) if key in read else self._first(selected)
+
+    def _planned(self, selected: Selected, begin: int | None, stop: int) -> int:
+        """From where a batch reads a recording; ``None`` if its offsets do not say, as of older versions."""
+        if begin is not None:
+            return self._checked(selected, begin)
+        start = selected.descriptor.start_position
+        if stop <= start:
             self._loss.found(
-                f"recording_id={key} was to be read on from position={position}, but begins at "
-                f"start_position={descriptor.start_position} now: what lay between was deleted"
+                f"recording_id={selected.recording_id} was to be read from its start to position={stop}, but begins "
+                f"at start_position={start} now: all of that was deleted"
             )
-            return descriptor.start_position
-        if selected.end is not None and key in read and position > selected.end:
+        return self._first(selected)
+
+    def _first(self, selected: Selected) -> int:
+        """From where a recording is read that the query has not read yet."""
+        return max(selected.descriptor.start_position, self._options.start_position)
+
+    def _checked(self, selected: Selected, position: int) -> int:
+        """Where a recording can be read on that is to be read from a position."""
+        start, recording_id = selected.descriptor.start_position, selected.recording_id
+        if position < start:
             self._loss.found(
-                f"recording_id={key} was read up to position={position}, but ends at position={selected.end} now: "
-                "it was truncated, and may have gone on with other messages"
+                f"recording_id={recording_id} was to be read on from position={position}, but begins at "
+                f"start_position={start} now: what lay between was deleted"
+            )
+            return start
+        if selected.end is not None and position > selected.end:
+            self._loss.found(
+                f"recording_id={recording_id} was read up to position={position}, but ends at "
+                f"position={selected.end} now: it was truncated, and may have gone on with other messages"
             )
             return selected.end
         return position
