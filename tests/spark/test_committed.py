@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import uuid
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
+import headrace
 from headrace.spark import CommittedBatches, EnvelopeError
 from headrace.spark._envelope import Attempt, marker_message, row_messages
 
@@ -42,8 +45,10 @@ def expected(batch_id: int) -> list[bytes]:
     return [f"{batch_id}.{partition}.{row}".encode() for partition in range(2) for row in range(3)]
 
 
-def taken(messages: list[bytes]) -> list[tuple[int, list[bytes]]]:
-    batches = CommittedBatches()
+def taken(
+    messages: list[bytes], after: int | dict[uuid.UUID, int] | None = None
+) -> list[tuple[int, list[bytes]]]:
+    batches = CommittedBatches(after)
     return [(each.batch_id, each.payloads) for message in messages for each in batches.on_message(message)]
 
 
@@ -80,6 +85,53 @@ def test_a_later_batch_waits_for_the_one_before():
 def test_what_began_before_the_reader_joined_is_left_out():
     joined = [*messages_of(3)[2:], marker(QUERY, 3, [3, 3]), *messages_of(4), marker(QUERY, 4, [3, 3])]
     assert taken(joined) == [(4, expected(4))]
+
+
+def two_publications() -> list[bytes]:
+    """Two batches whose rows and markers come over three streams: a late row of the first is the last message."""
+    (first, late), second = messages_of(0, 1, 2), messages_of(1, 1, 1)
+    return [first, marker(QUERY, 0, [2]), *second, marker(QUERY, 1, [1]), late]
+
+
+@pytest.mark.parametrize("after", [-1, {QUERY: -1}])
+def test_a_reader_that_knows_the_first_batch_skips_none(after: int | dict[uuid.UUID, int]) -> None:
+    assert taken(two_publications(), after) == [(0, [b"0.0.0", b"0.0.1"]), (1, [b"1.0.0"])]
+
+
+def test_a_reader_goes_on_after_the_batch_that_it_kept() -> None:
+    messages = [
+        message for number in (0, 1, 2) for message in (*messages_of(number), marker(QUERY, number, [3, 3]))
+    ]
+    assert [number for number, _ in taken(messages, 0)] == [1, 2]
+    assert [number for number, _ in taken(messages, {QUERY: 1})] == [2]
+    # Of a query that it does not know, the first whole batch decides.
+    assert [number for number, _ in taken(messages, {uuid.UUID(int=8): 1})] == [0, 1, 2]
+
+
+def test_batches_that_are_left_out_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    """A reader that is not told where to begin takes them for those that began before it joined."""
+    with caplog.at_level(logging.WARNING):
+        assert taken(two_publications()) == [(1, [b"1.0.0"])]
+    (text,) = caplog.messages
+    assert text.startswith(
+        f"query_id={QUERY}: batch 1 is whole first, so batch 0, of which 1 rows came, is left out"
+    )
+
+
+@pytest.mark.parametrize(
+    ("after", "error", "rule"),
+    [
+        (-2, headrace.ConfigError, "after=-2: must be at least -1"),
+        ({QUERY: -2}, headrace.ConfigError, "after=-2: must be at least -1"),
+        ("1", TypeError, "after"),
+        ({"1": 1}, TypeError, "after"),
+    ],
+)
+def test_a_batch_to_begin_after_that_cannot_be_is_refused(
+    after: Any, error: type[Exception], rule: str
+) -> None:
+    with pytest.raises(error, match=rule):
+        CommittedBatches(after)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 8])

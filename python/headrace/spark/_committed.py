@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from headrace._arguments import checked
+from headrace._checks import wrong
 from headrace.spark._envelope import Attempt, Marker, Row, unpack
 
 __all__ = ["CommittedBatch", "CommittedBatches"]
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +58,36 @@ class CommittedBatches:
 
     A task that runs again, a speculative copy of a task, and a batch that Spark runs again after a crash publish
     their rows again, maybe other rows in other partitions. Each run has a number of its own, and the marker of the
-    batch names the runs that Spark took: only their rows come out. A batch that began before this reader joined is
-    left out. A reader that must survive its own restart keeps :attr:`CommittedBatch.batch_id` together with what it
-    made of the rows. One that misses messages waits for their batch without end: where a subscription may be
-    interrupted, read a recording of the stream.
+    batch names the runs that Spark took: only their rows come out. A reader that must survive its own restart keeps
+    :attr:`CommittedBatch.batch_id` together with what it made of the rows, and gives it as ``after`` next time. One
+    that misses messages waits for their batch without end: where a subscription may be interrupted, read a recording
+    of the stream.
+
+    Without ``after``, the first batch of a query that is whole decides where this reader begins: those before it are
+    taken for batches that began before the reader joined, and are left out with a warning in the log. Several processes
+    publish a query's rows and markers, so a later batch may be whole first also where the reader was there from the
+    beginning. A reader that has the beginning, as of a recording, gives ``after=-1``, and no batch is left out.
 
     Not thread-safe. Memory: all rows that came of batches that are not whole yet.
+
+    Args:
+        after: The batch after which this reader goes on; -1 to begin with the first. A number is for every query on
+            the stream; a mapping has one for each query that it knows.
+
+    Raises:
+        ConfigError: A number is below -1.
     """
 
-    def __init__(self) -> None:
-        self._queries: dict[uuid.UUID, _Query] = {}
+    @checked
+    def __init__(self, after: int | Mapping[uuid.UUID, int] | None = None) -> None:
+        given: Mapping[uuid.UUID, int] = after if isinstance(after, Mapping) else {}
+        self._after = None if isinstance(after, Mapping) else after
+        for number in (self._after, *given.values()):
+            if number is not None and number < -1:
+                raise wrong("after", number, "must be at least -1, which is before the first batch")
+        if not all(isinstance(query_id, uuid.UUID) for query_id in given):
+            raise TypeError(f"after={after!r}: its keys must be query ids, of type uuid.UUID")
+        self._queries = {query_id: _Query(number) for query_id, number in given.items()}
 
     def on_message(self, message: bytes) -> list[CommittedBatch]:
         """Take a message; gives the batches that are whole with it, mostly none.
@@ -71,7 +96,7 @@ class CommittedBatches:
             EnvelopeError: The message is not of marked delivery.
         """
         taken = unpack(message)
-        query = self._queries.setdefault(taken.query_id, _Query())
+        query = self._queries.setdefault(taken.query_id, _Query(self._after))
         if query.last is not None and taken.batch_id <= query.last:
             return []
         query.pending.setdefault(taken.batch_id, _Pending()).put(taken)
@@ -79,13 +104,27 @@ class CommittedBatches:
 
 
 def _whole(query_id: uuid.UUID, query: _Query, batch_id: int) -> Iterator[CommittedBatch]:
-    # Batches are numbered one after another; with the first that is whole it shows where this reader joined.
+    # Batches are numbered one after another; a reader that was not told where to begins with the first that is whole.
     candidate = batch_id if query.last is None else query.last + 1
     while (pending := query.pending.get(candidate)) is not None and (
         payloads := pending.payloads()
     ) is not None:
-        yield CommittedBatch(query_id, candidate, payloads)
+        del query.pending[candidate]
+        if query.last is None:
+            _leave_out(query_id, query, candidate)
         query.last = candidate
-        for done in [number for number in query.pending if number <= candidate]:
-            del query.pending[done]
+        yield CommittedBatch(query_id, candidate, payloads)
         candidate += 1
+
+
+def _leave_out(query_id: uuid.UUID, query: _Query, first: int) -> None:
+    """Drop what came of batches before the first that is whole, and say so: they may be whole later."""
+    for number in sorted(number for number in query.pending if number < first):
+        _LOG.warning(
+            "query_id=%s: batch %d is whole first, so batch %d, of which %d rows came, is left out; to leave out none, "
+            "give CommittedBatches the last batch that you have as after=, or -1 to begin with the first",
+            query_id,
+            first,
+            number,
+            sum(map(len, query.pending.pop(number).rows.values())),
+        )
