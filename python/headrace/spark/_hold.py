@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
 from headrace.archive import ArchiveFileError
-from headrace.archive.files import hold, holds, release
+from headrace.archive.files.retention_holds import move_holds
 from headrace.spark._offset import Positions
 
 __all__ = ["QueryHold"]
@@ -24,41 +25,58 @@ class QueryHold:
     def __init__(self, directory: str, name: str) -> None:
         self._directory = directory
         self._name = name
-        self._held: set[int] | None = None
+        # Where they are, as they were last seen or written.
+        self._known: dict[int, int] | None = None
 
-    def begin(self, read: Positions) -> None:
-        """Hold recordings that have no hold yet, from where the query is to read them.
+    def held(self) -> dict[int, int]:
+        """The recordings that have a hold, and its position.
 
         Raises:
             ArchiveFileError: The directory refuses.
         """
-        try:
-            if self._held is None:
-                self._held = {one.recording_id for one in holds(self._directory) if one.name == self._name}
-            for key, position in read.items():
-                if int(key) not in self._held:
-                    hold(self._directory, self._name, int(key), position)
-                    self._held.add(int(key))
-        except OSError as refusal:
-            raise self._refused(refusal) from refusal
+        if self._known is None:
+            self._known = self._moved({})
+        return self._known
+
+    def begin(self, read: Mapping[int, int]) -> set[int]:
+        """Hold recordings that have no hold yet, from where the query is to read them; gives which these are.
+
+        Raises:
+            ArchiveFileError: The directory refuses.
+        """
+        missing = {each: position for each, position in read.items() if each not in self.held()}
+        if missing:
+            self._known = self._moved(missing, may_make=True)
+        return set(missing)
+
+    def release(self, recording_ids: AbstractSet[int]) -> None:
+        """End the holds of recordings.
+
+        Raises:
+            ArchiveFileError: The directory refuses.
+        """
+        if there := recording_ids & self.held().keys():
+            self._known = self._moved(dict.fromkeys(there))
 
     def move(self, committed: Positions, ended_keys: AbstractSet[str]) -> None:
         """Hold what follows a committed offset, and nothing of recordings that were read to where they ended.
 
+        Moves holds that are there: a recording without one was read to its end, or has been purged since.
+
         Raises:
             ArchiveFileError: The directory refuses.
         """
-        try:
-            for key, position in committed.items():
-                if key in ended_keys:
-                    release(self._directory, self._name, int(key))
-                else:
-                    hold(self._directory, self._name, int(key), position)
-        except OSError as refusal:
-            raise self._refused(refusal) from refusal
+        held = self.held()
+        wanted = {int(key): None if key in ended_keys else position for key, position in committed.items()}
+        changes = {each: wanted[each] for each in held.keys() & wanted.keys() if held[each] != wanted[each]}
+        if changes:
+            self._known = self._moved(changes)
 
-    def _refused(self, refusal: OSError) -> ArchiveFileError:
-        return ArchiveFileError(
-            f"retentionHold={self._name}: cannot write into the archive's directory {self._directory}: {refusal}; the "
-            "process of the query's driver must be allowed to, or leave the option out"
-        )
+    def _moved(self, wanted: Mapping[int, int | None], *, may_make: bool = False) -> dict[int, int]:
+        try:
+            return move_holds(self._directory, self._name, wanted, may_make=may_make)
+        except OSError as refusal:
+            raise ArchiveFileError(
+                f"retentionHold={self._name}: cannot write into the archive's directory {self._directory}: {refusal}; "
+                "the process of the query's driver must be allowed to, or leave the option out"
+            ) from refusal

@@ -83,6 +83,8 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._target: Positions | None = None
         self._loss = DataLoss(is_failure=options.fails_on_data_loss)
         self._is_warned = False
+        # How far the recordings go that the query saw at its last look.
+        self._ends: dict[str, int | None] = {}
         name, archive = options.retention_hold, options.archive
         self._hold: QueryHold | None = None
         if name is not None and isinstance(archive, ArchiveFiles):
@@ -111,11 +113,10 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         refuse_unknown(self._options, chosen, known=map(int, read))
         if not chosen:
             self._warn_of_patterns()
+        chosen = self._held(chosen, read)
         latest = self._without_gone(read, ended(start), chosen)
         backlog = {}
         at = {str(each.recording_id): self._next(each, read) for each in chosen}
-        if self._hold is not None:
-            self._hold.begin(at)
         for selected in chosen:
             key = str(selected.recording_id)
             position = at[key]
@@ -182,7 +183,29 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def commit(self, end: Offset) -> None:
         """Spark has committed everything before an offset."""
         if self._hold is not None:
-            self._hold.move(positions(end), ended(end))
+            committed = positions(end)
+            # One that was extended since is still needed.
+            done = {key for key in ended(end) if self._ends.get(key, committed[key]) == committed[key]}
+            self._hold.move(committed, done)
+
+    def _held(self, chosen: list[Selected], read: Positions) -> list[Selected]:
+        """Hold what the query has not read of recordings, and look at them again if they were not held before.
+
+        A retention may have come between the first look and the hold.
+        """
+        self._ends = {
+            str(each.recording_id): None if each.descriptor.is_active else each.end for each in chosen
+        }
+        if self._hold is None:
+            return chosen
+        at = {each.recording_id: read.get(str(each.recording_id), self._first(each)) for each in chosen}
+        unread = {key: position for key, position in at.items() if self._ends[str(key)] != position}
+        begun = self._hold.begin(unread)
+        if not begun:
+            return chosen
+        again = [each for each in select(self._options) if each.recording_id in at]
+        self._hold.release(begun - {each.recording_id for each in again})
+        return again
 
     def _warn_of_patterns(self) -> None:
         """Say once that ``channel`` and ``streamId`` match nothing: recordings that begin later may match."""
@@ -197,9 +220,13 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def _without_gone(self, read: Positions, ended_keys: set[str], chosen: list[Selected]) -> Positions:
         """Positions without the recordings that are gone for good and were read to their end."""
         latest = dict(read)
-        missing = {int(key) for key in read} - {each.recording_id for each in chosen}
-        for recording_id, found in look_up(self._options.archive, missing).items():
-            if isinstance(found, Gone):
+        known = {int(key) for key in read}
+        held = set() if self._hold is None else self._hold.held().keys()
+        missing = (known | held) - {each.recording_id for each in chosen}
+        found_gone = look_up(self._options.archive, missing)
+        self._release_gone(found_gone, known)
+        for recording_id, found in found_gone.items():
+            if isinstance(found, Gone) and recording_id in known:
                 key = str(recording_id)
                 end = found.end if found.end is not None or key not in ended_keys else read[key]
                 if end is None or read[key] < end:
@@ -211,6 +238,14 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
                 if found.is_deleted and self._options.recordings is None:
                     del latest[key]
         return latest
+
+    def _release_gone(self, found: dict[int, Selected | Gone], known: set[int]) -> None:
+        """End the holds of recordings that were purged, whatever left them there."""
+        if self._hold is None:
+            return
+        gone = {key: one for key, one in found.items() if isinstance(one, Gone) and one.is_deleted}
+        # One of which the catalog and the query know nothing may be still to come.
+        self._hold.release({key for key, one in gone.items() if one.end is not None or key in known})
 
     def _next(self, selected: Selected, read: Positions) -> int:
         """Where a recording is to be read on, or from."""

@@ -7,8 +7,9 @@ with it.
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from headrace.archive.files.storage import Storage
 
-__all__ = ["HOLD_SUFFIX", "Hold", "check_hold_name", "hold", "holds", "holds_in", "release"]
+__all__ = ["HOLD_SUFFIX", "Hold", "check_hold_name", "hold", "holds", "holds_in", "move_holds", "release"]
 
 HOLD_SUFFIX = ".hold"
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
@@ -99,17 +100,60 @@ def hold(directory: str | os.PathLike[str], name: str, recording_id: int, positi
     for what, number in (("recording_id", recording_id), ("position", position)):
         if number < 0:
             raise wrong(what, number, "must be at least 0")
+    move_holds(directory, name, {recording_id: position}, may_make=True)
+
+
+def move_holds(
+    directory: str | os.PathLike[str],
+    name: str,
+    wanted: Mapping[int, int | None],
+    *,
+    may_make: bool = False,
+) -> dict[int, int]:
+    """Move the holds of a name on many recordings, with one look at the directory.
+
+    Args:
+        directory: The archive's directory.
+        name: Whose holds they are.
+        wanted: For each recording the position of its hold; ``None`` to release it.
+        may_make: Make holds that are not there. Otherwise they stay away: the archive deletes those of a recording
+            that it purges.
+
+    Returns:
+        Where the holds of this name are now, by recording.
+
+    Raises:
+        OSError: The directory refuses.
+    """
     storage = DirectoryStorage(directory, create=False)
-    wanted = Hold(name, recording_id, position)
-    before = [one for one in holds_in(storage) if (one.name, one.recording_id) == (name, recording_id)]
-    if wanted in before:
-        before.remove(wanted)
-    elif before:
-        # At every moment one of both names is there.
-        storage.rename(before.pop().file_name, wanted.file_name)
-    else:
+    there: dict[int, list[Hold]] = {}
+    for one in holds_in(storage):
+        if one.name == name:
+            there.setdefault(one.recording_id, []).append(one)
+    now = {recording_id: min(one.position for one in before) for recording_id, before in there.items()}
+    for recording_id, position in wanted.items():
+        before = there.get(recording_id, [])
+        now.pop(recording_id, None)
+        if position is None:
+            for one in before:
+                storage.delete(one.file_name)
+        elif before or may_make:
+            # One that has just gone went with its recording.
+            with contextlib.nullcontext() if may_make else contextlib.suppress(FileNotFoundError):
+                _put(storage, Hold(name, recording_id, position), before)
+                now[recording_id] = position
+    return now
+
+
+def _put(storage: Storage, wanted: Hold, before: list[Hold]) -> None:
+    """Leave one hold of those that are there, where it is wanted."""
+    others = [one for one in before if one != wanted]
+    if not before:
         storage.create(wanted.file_name, 0, may_exist=True).close()
-    for one in before:
+    elif len(others) == len(before):
+        # At every moment one of both names is there.
+        storage.rename(others.pop().file_name, wanted.file_name)
+    for one in others:
         storage.delete(one.file_name)
 
 
