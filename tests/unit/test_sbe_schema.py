@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
 import gc
 import pickle
+from encodings.aliases import aliases
 from pathlib import Path
 
 import pytest
 
 from headrace import sbe
+from headrace.sbe._arrow import ASCII_SUPERSET
 
 HEADER = (
     '<composite name="messageHeader">'
@@ -36,6 +39,14 @@ def schema(
         f"<messageSchema {attributes}><types>{HEADER}{GROUP}{TEXT}{types}</types>"
         f'<message name="M" {message}>{body}</message></messageSchema>'
     )
+
+
+def nested(tag: str, depth: int) -> str:
+    """Elements within each other; the innermost is named 0."""
+    inside = INT if tag == "group" else '<type name="n" primitiveType="int8"/>'
+    for number in range(depth):
+        inside = f'<{tag} name="n{number}">{inside}</{tag}>'
+    return inside
 
 
 BROKEN = {
@@ -103,6 +114,90 @@ BROKEN = {
         schema('<type name="T" primitiveType="char" length="2" characterEncoding="martian"/>'),
         "type 'T'",
         "characterEncoding='martian'",
+    ),
+    "no encoding of text": (
+        schema('<type name="T" primitiveType="uint8" length="0" characterEncoding="rot13"/>'),
+        "type 'T'",
+        "characterEncoding='rot13' must be an encoding of text, such as UTF-8 or ISO-8859-1",
+    ),
+    "an encoding that takes nothing": (
+        schema('<type name="T" primitiveType="uint8" length="0" characterEncoding="undefined"/>'),
+        "type 'T'",
+        "characterEncoding='undefined' must be an encoding of text",
+    ),
+    "zeros within characters": (
+        schema('<type name="T" primitiveType="char" length="4" characterEncoding="UTF-16LE"/>'),
+        "type 'T'",
+        "characterEncoding='UTF-16LE' has zero bytes within its characters",
+    ),
+    "zeros within one character": (
+        schema('<type name="T" primitiveType="char" characterEncoding="utf-32"/>'),
+        "type 'T'",
+        "characterEncoding='utf-32' has zero bytes within its characters",
+    ),
+    "length of a primitive by ref": (
+        schema(body='<data name="d" type="text"/>').replace(
+            '<type name="length" primitiveType="uint8"/>', '<ref name="length" type="uint32"/>'
+        ),
+        "composite 'text' > ref 'length'",
+        '\'uint32\' is no type of the schema: write <type name="length" primitiveType="uint32"/>',
+    ),
+    "length that is an enum": (
+        schema(body='<data name="d" type="text"/>').replace(
+            '<type name="length" primitiveType="uint8"/>',
+            '<enum name="length" encodingType="uint8"><validValue name="a">1</validValue></enum>',
+        ),
+        "data 'd'",
+        "the data type 'text': length must be an unsigned integer",
+    ),
+    "length that is a set": (
+        schema(
+            '<set name="S" encodingType="uint8"><choice name="a">1</choice></set>',
+            '<data name="d" type="text"/>',
+        ).replace('<type name="length" primitiveType="uint8"/>', '<ref name="length" type="S"/>'),
+        "data 'd'",
+        'write <type name="length" primitiveType="uint16"/>',
+    ),
+    "composites in each other": (
+        schema(nested("composite", 40)),
+        "composite 'n7'",
+        "32 of them may lie within each other",
+    ),
+    "too many composites in each other": (
+        schema(nested("composite", 3000)),
+        "composite",
+        "64 elements may lie within each other",
+    ),
+    "composites that name the next": (
+        schema(
+            "".join(
+                f'<composite name="c{number}"><ref name="a" type="c{number + 1}"/></composite>'
+                for number in range(3000)
+            )
+        ),
+        "composite 'c32'",
+        "32 of them may lie within each other",
+    ),
+    "composites that name the one before": (
+        schema(
+            '<type name="c0" primitiveType="int8"/>'
+            + "".join(
+                f'<composite name="c{number + 1}"><ref name="a" type="c{number}"/></composite>'
+                for number in range(3000)
+            )
+        ),
+        "composite 'c33'",
+        "32 of them may lie within each other",
+    ),
+    "enums that name the next": (
+        schema("".join(f'<enum name="e{number}" encodingType="e{number + 1}"/>' for number in range(3000))),
+        "enum 'e0'",
+        "encodingType='e1' must be one of",
+    ),
+    "groups in each other": (
+        schema(body=nested("group", 3000)),
+        "group",
+        "64 elements may lie within each other",
     ),
     "constant": (
         schema('<type name="T" primitiveType="int8" presence="constant"/>', '<field name="a" type="T"/>'),
@@ -215,6 +310,23 @@ def test_names_become_python_names(name: str, snake: str) -> None:
     assert sbe.Schema.from_text(schema(body=body), snake_case=True)["M"].type._fields == (snake,)
 
 
+def test_composites_and_groups_may_lie_as_deep_within_each_other_as_the_rule_says() -> None:
+    """All of encoding, decoding and columns come to the innermost."""
+    codec = sbe.Schema.from_text(schema(nested("composite", 32), '<field name="a" type="n31"/>'))["M"]
+    value: object = (7,)
+    for _ in range(31):
+        value = (value,)
+    assert codec.decode(codec.encode(a=value)) == (value,)
+    assert str(codec.to_arrow([codec.encode(a=value)]).to_pylist()).count("{") == 33
+    groups = sbe.Schema.from_text(schema(body=nested("group", 61)))["M"]
+    entries: object = [(7,)]
+    for _ in range(60):
+        entries = [(entries,)]
+    message = groups.encode(n60=entries)
+    assert groups.decode(message) == (entries,)
+    assert str(groups.to_arrow([message]).to_pylist()).count("{") == 62
+
+
 def test_names_that_become_the_same_stay_apart() -> None:
     body = '<field name="aB" type="int32"/><field name="a_b" type="int32"/>'
     codec = sbe.Schema.from_text(schema(body=body), snake_case=True)["M"]
@@ -283,6 +395,52 @@ def test_a_null_value_that_is_no_float_of_32_bits_is_null_all_the_same(primitive
     messages = [codec.encode(a=None), codec.encode(a=0.25), codec.encode(a=float(null))]
     assert [codec.decode(message).a for message in messages] == [None, 0.25, None]
     assert codec.to_arrow(messages).column("a").to_pylist() == [None, 0.25, None]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "word"),
+    [
+        *(("UTF-16LE", "AB"), ("UTF-16", "AB"), ("UTF-32BE", "AB"), ("UTF-8-sig", "AB"), ("cp500", "..")),
+        *(
+            ("UTF-7", "\u65e5\u672c"),
+            ("ISO-2022-JP", "\u65e5\u672c"),
+            ("hz", "\u65e5\u672c"),
+            ("GB18030", "AB"),
+        ),
+        *(
+            ("US-ASCII", "AB"),
+            ("UTF-8", "AB"),
+            ("latin-1", "AB"),
+            ("ISO-8859-15", "AB"),
+            ("windows-1252", "AB"),
+        ),
+        *(("UTF-8", "\u65e5"), ("latin-1", "\u00e9"), ("KOI8-R", "\u0416"), ("Shift_JIS", "\u65e5")),
+    ],
+)
+def test_a_column_has_the_text_that_one_message_has(encoding: str, word: str) -> None:
+    """Also where every byte is one of ASCII, and means something else there."""
+    text = TEXT.replace("UTF-8", encoding)
+    codec = sbe.Schema.from_text(schema(body='<data name="d" type="text"/>').replace(TEXT, text))["M"]
+    messages = [codec.encode(d=word), codec.encode(d=""), codec.encode(d=word * 2)]
+    assert [codec.decode(message).d for message in messages] == [word, "", word * 2]
+    assert codec.to_arrow(messages).column("d").to_pylist() == [word, "", word * 2]
+
+
+@pytest.mark.parametrize("encoding", ["UTF-7", "ISO-2022-JP", "hz", "UTF-8", "Shift_JIS", "EUC-JP"])
+def test_a_column_has_the_text_of_a_fixed_length_that_one_message_has(encoding: str) -> None:
+    types = f'<type name="T" primitiveType="char" length="12" characterEncoding="{encoding}"/>'
+    codec = sbe.Schema.from_text(schema(types, '<field name="a" type="T"/>'))["M"]
+    messages = [codec.encode(a="\u65e5\u672c"), codec.encode(a="ok")]
+    assert [codec.decode(message).a for message in messages] == ["\u65e5\u672c", "ok"]
+    assert codec.to_arrow(messages).column("a").to_pylist() == ["\u65e5\u672c", "ok"]
+
+
+def test_encodings_whose_low_bytes_a_column_takes_as_they_are_hold_ascii_there() -> None:
+    names = {codecs.lookup(name).name for name in aliases.values() if name != "mbcs"}
+    taken = {name for name in names if ASCII_SUPERSET.fullmatch(name)}
+    assert {"ascii", "utf-8", "iso8859-1", "iso8859-16", "cp1250", "cp1258", "koi8-r"} <= taken
+    low = bytes(range(128))
+    assert {name for name in taken if low.decode(name) != low.decode("ascii")} == set()
 
 
 def test_records_survive_a_collector_in_a_hurry() -> None:

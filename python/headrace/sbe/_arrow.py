@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from headrace.sbe._codec import MessageCodec
     from headrace.sbe._select import Selection
 
-__all__ = ["ENUM_STYLES", "ArrowBuilder"]
+__all__ = ["ASCII_SUPERSET", "ENUM_STYLES", "ArrowBuilder"]
 
 ENUM_STYLES = ("dictionary", "name", "value")
 _PRIMITIVES = {
@@ -34,8 +35,11 @@ _PRIMITIVES = {
     },
 }
 _OFFSET_MAX = (1 << 31) - 1
-# A multi-byte encoding whose bytes Arrow can take as they are.
+# An encoding whose bytes Arrow can take as they are.
 _UTF_8 = ("utf-8", "ascii")
+# Encodings, by the names of their codecs, in which each byte below 0x80 is that character of ASCII wherever it stands.
+# In others, such as UTF-16 and ISO 2022, such bytes are parts of other characters.
+ASCII_SUPERSET = re.compile(r"ascii|utf-8|iso8859-\d+|cp125\d|koi8-[rtu]")
 
 
 class _Unfit(Exception):
@@ -227,13 +231,14 @@ def _text(
     """Text of any length; `payload` split at `offsets`."""
     payload = np.ascontiguousarray(payload)
     is_high = bool((payload > 0x7F).any())
-    if not is_high or encoding in _UTF_8:
+    is_ascii = not is_high and ASCII_SUPERSET.fullmatch(encoding) is not None
+    if is_ascii or encoding in _UTF_8:
         if encoding == "ascii" and is_high:
             at = int(np.flatnonzero(payload > 0x7F)[0])
             raise _Unfit(int(np.searchsorted(offsets, at, side="right")) - 1, "is no ascii text")
         buffers = [_validity(nulls), _offsets(offsets).buffers()[1], pa.py_buffer(payload)]
         made = pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
-        if not is_high or _is_valid(made):
+        if is_ascii or _is_valid(made):
             return made
     whole = payload.tobytes()
     texts: list[str | None] = []
@@ -256,7 +261,7 @@ def _is_valid(array: pa.Array) -> bool:
 
 def _characters(column: npt.NDArray[Any], nulls: npt.NDArray[np.bool_] | None) -> pa.Array:
     """Single characters, of which every byte is one."""
-    return _text(column.view(np.uint8), np.arange(len(column) + 1), "latin-1", nulls)
+    return _text(column.view(np.uint8), np.arange(len(column) + 1), "iso8859-1", nulls)
 
 
 def _fixed_length(kind: Scalar, column: npt.NDArray[Any], nulls: npt.NDArray[np.bool_] | None) -> pa.Array:

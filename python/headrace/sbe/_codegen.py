@@ -96,6 +96,7 @@ class Compiler:
         self.enums: dict[EnumType, type[enum.Enum]] = {}
         self.sets: dict[SetType, type[BitSet]] = {}
         self.composites: dict[Composite, type[Any]] = {}
+        self.composite_encoders: dict[Composite, Callable[[Any], bytes]] = {}
         self.entries: dict[str, type[Any]] = {}
 
     # --- classes -----------------------------------------------------------------------------------------------
@@ -305,6 +306,11 @@ def encode({parameters}):
 
     def composite_encoder(self, kind: Composite) -> Callable[[Any], bytes]:
         """A function that gives the bytes of a composite's tuple, mapping or ``None``."""
+        # Each use asks for it twice, to encode and to explain: made anew, it would cost double for each level.
+        found = self.composite_encoders.get(kind)
+        return found or self.composite_encoders.setdefault(kind, self._composite_encoder(kind))
+
+    def _composite_encoder(self, kind: Composite) -> Callable[[Any], bytes]:
         body = Body(kind.name, kind.members, (), (), kind.size)
         pack = self.encoder(body, b"", kind.name)
         nulls = pack(*(self._null(member) for member in body.wire_fields))

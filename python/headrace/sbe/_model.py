@@ -126,6 +126,7 @@ class Composite:
     name: str
     members: tuple[Member, ...]
     size: int
+    depth: int  # how many composites lie within each other, with this one
 
     def member(self, name: str) -> Member | None:
         """The member of that name."""

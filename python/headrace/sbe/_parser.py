@@ -13,6 +13,7 @@ from headrace.sbe._model import (
     Group,
     Member,
     Message,
+    Scalar,
     SchemaModel,
 )
 from headrace.sbe._types import BLOCK_LENGTH_MAX, VERSION_MAX, Types
@@ -70,8 +71,11 @@ def _unsigned_member(composite: Composite, name: str, element: Element, what: st
     if member is None or member.is_constant:
         raise element.error(f"{what} needs a member {name}")
     kind = member.type
-    if getattr(kind, "length", 1) != 1 or not hasattr(kind, "primitive") or not kind.primitive.is_unsigned:
-        raise element.error(f"{what}: {name} must be an unsigned integer")
+    if not isinstance(kind, Scalar) or kind.length != 1 or not kind.primitive.is_unsigned:
+        instead = f'<type name="{name}" primitiveType="uint16"/>'
+        raise element.error(
+            f"{what}: {name} must be an unsigned integer: write {instead}, or uint8, uint32, uint64"
+        )
     return member
 
 

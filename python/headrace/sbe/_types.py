@@ -23,6 +23,8 @@ __all__ = ["BLOCK_LENGTH_MAX", "VERSION_MAX", "Types"]
 VERSION_MAX = (1 << 31) - 1
 BLOCK_LENGTH_MAX = (1 << 31) - 1
 ARRAY_LENGTH_MAX = 1 << 20
+# The generated decoder has two brackets for each; Python takes 200 within each other.
+COMPOSITE_DEPTH_MAX = 32
 _TAGS = ("type", "composite", "enum", "set")
 _ENUM_ENCODINGS = ("char", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _SET_ENCODINGS = ("uint8", "uint16", "uint32", "uint64")
@@ -37,6 +39,8 @@ class Types:
         self._resolved: dict[str, Type] = {}
         # What is being resolved, outermost first: meeting one of these again is a cycle.
         self._open: list[str] = []
+        # How many composites are being read, one within the other.
+        self._composites_open = 0
         for group in root:
             if group.tag == "types":
                 for element in group:
@@ -78,7 +82,7 @@ class Types:
         for element in self._elements[composite]:
             if element.get("name") == member:
                 if element.tag == "ref":
-                    element = self._elements[element.get("type")]
+                    element = self._referred(element)
                 low, high = element.get("minValue"), element.get("maxValue")
                 primitive = PRIMITIVES[element.get("primitiveType")]
                 return (
@@ -86,6 +90,14 @@ class Types:
                     _number(high, primitive, element) if high else primitive.maximum,
                 )
         return None
+
+    def _referred(self, reference: Element) -> Element:
+        """The element of the type that a `ref` names; a primitive has none, and so no place for limits."""
+        name = reference.get("type")
+        if name not in self._elements:
+            instead = f'<type name="{reference.name()}" primitiveType="{name}"/>'
+            raise reference.error(f"'{name}' is no type of the schema: write {instead}")
+        return self._elements[name]
 
     def _read(self, element: Element) -> Type:
         match element.tag:
@@ -112,12 +124,6 @@ class Types:
         default = len(element.text) if is_constant and primitive.name == "char" else 1
         length = element.integer("length", default, 0, ARRAY_LENGTH_MAX)
         null = element.get("nullValue")
-        encoding = element.get("characterEncoding") or ("US-ASCII" if primitive.name == "char" else "")
-        if encoding:
-            try:
-                encoding = codecs.lookup(encoding).name
-            except LookupError:
-                raise element.error(f"characterEncoding='{encoding}' is not known") from None
         _presence(element, "required")
         for limit in ("minValue", "maxValue"):
             if element.get(limit):
@@ -127,12 +133,14 @@ class Types:
             primitive=primitive,
             length=length,
             null=_null(null, primitive, element) if null else primitive.null,
-            encoding=encoding,
+            encoding=_encoding(element, primitive, is_array=length > 0 and not is_constant),
         )
 
     def _encoding_type(self, element: Element, allowed: tuple[str, ...]) -> tuple[Primitive, int | float]:
         name = element.required("encodingType")
-        kind = self.named(name, element)
+        declared = self._elements.get(name)
+        # Another tag is refused before it is read: enums may name each other in a long row.
+        kind = self.named(name, element) if declared is None or declared.tag == "type" else None
         if not isinstance(kind, Scalar) or kind.length != 1 or kind.primitive.name not in allowed:
             raise element.error(
                 f"encodingType='{name}' must be one of {', '.join(allowed)}, or a type made of one"
@@ -180,6 +188,18 @@ class Types:
     # --- composites and members --------------------------------------------------------------------------------
 
     def _composite(self, element: Element) -> Composite:
+        # Before its members are read, which would not come back from a long row that each begins with the next.
+        self._composites_open += 1
+        _check_depth(element, self._composites_open)
+        members = self._members(element)
+        self._composites_open -= 1
+        inner = (member.type.depth for member in members if isinstance(member.type, Composite))
+        depth = 1 + max(inner, default=0)
+        # And after them: those that were read before are not open.
+        _check_depth(element, depth)
+        return Composite(element.name(), tuple(members), members[-1].end if members else 0, depth)
+
+    def _members(self, element: Element) -> list[Member]:
         members: list[Member] = []
         for child in element:
             if child.tag not in (*_TAGS, "ref"):
@@ -192,7 +212,7 @@ class Types:
                 members.append(self.member(child, child.required("type"), position, since))
             else:
                 members.append(self._placed(child, self._read(child), child, position, since))
-        return Composite(element.name(), tuple(members), members[-1].end if members else 0)
+        return members
 
     def member(self, element: Element, type_name: str, position: int, since: int) -> Member:
         """A field or a `ref`: a use of a named type."""
@@ -241,9 +261,32 @@ class Types:
         return values[value_name]
 
 
+def _check_depth(element: Element, depth: int) -> None:
+    if depth > COMPOSITE_DEPTH_MAX:
+        rule = f"{COMPOSITE_DEPTH_MAX} of them may lie within each other, and these are more"
+        raise element.error(f"{rule}: put the members of inner ones directly into an outer one")
+
+
 def _plain(primitive: Primitive) -> Scalar:
     encoding = "ascii" if primitive.name == "char" else ""
     return Scalar(primitive.name, primitive, 1, primitive.null, encoding)
+
+
+def _encoding(element: Element, primitive: Primitive, *, is_array: bool) -> str:
+    """The codec's name of the encoding of a type's text; empty if it is no text."""
+    name = element.get("characterEncoding") or ("US-ASCII" if primitive.name == "char" else "")
+    if not name:
+        return ""
+    try:
+        # Also what looks up as a codec may turn bytes into bytes, or refuse everything.
+        letter = "A".encode(name)
+    except (LookupError, UnicodeError):
+        rule = "must be an encoding of text, such as UTF-8 or ISO-8859-1"
+        raise element.error(f"characterEncoding='{name}' {rule}") from None
+    if primitive.name == "char" and is_array and b"\0" in letter:
+        rule = "has zero bytes within its characters, and a zero ends an array of char"
+        raise element.error(f"characterEncoding='{name}' {rule}: use UTF-8, or data of variable length")
+    return codecs.lookup(name).name
 
 
 def _presence(element: Element, default: str) -> str:

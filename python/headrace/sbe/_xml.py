@@ -14,6 +14,8 @@ __all__ = ["Element", "read_schema"]
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _INCLUDE = "{http://www.w3.org/2001/XInclude}include"
 _INCLUDE_DEPTH_MAX = 8
+# What reads a schema goes down with its elements: far enough for any message, and not to the end of Python's stack.
+_NESTING_MAX = 64
 
 
 class Element:
@@ -97,7 +99,7 @@ def read_schema(text: str | bytes, file: str, folder: Path | None) -> Element:
     root = _parse(text, file)
     if _local(root.tag) != "messageSchema":
         raise SchemaError(file, _local(root.tag), "the outermost element must be messageSchema")
-    _include(root, file, folder, 0)
+    _include(root, file, folder, 0, 1)
     return Element(root, file)
 
 
@@ -108,11 +110,14 @@ def _parse(text: str | bytes, file: str) -> ElementTree.Element:
         raise SchemaError(file, "document", f"must be well-formed XML: {error}") from None
 
 
-def _include(node: ElementTree.Element, file: str, folder: Path | None, depth: int) -> None:
+def _include(node: ElementTree.Element, file: str, folder: Path | None, depth: int, nesting: int) -> None:
+    if nesting > _NESTING_MAX:
+        rule = f"{_NESTING_MAX} elements may lie within each other, and these are more"
+        raise SchemaError(file, _local(node.tag), f"{rule}: put inner ones directly into an outer one")
     for index, child in enumerate(list(node)):
         if child.tag != _INCLUDE:
             if isinstance(child.tag, str):
-                _include(child, file, folder, depth)
+                _include(child, file, folder, depth, nesting + 1)
             continue
         href = child.get("href", "")
         element = f"include '{href}'"
@@ -127,7 +132,7 @@ def _include(node: ElementTree.Element, file: str, folder: Path | None, depth: i
             included = _parse(path.read_bytes(), str(path))
         except OSError as error:
             raise SchemaError(file, element, f"cannot be read: {error.strerror}") from None
-        _include(included, str(path), path.parent, depth + 1)
+        _include(included, str(path), path.parent, depth + 1, nesting + 1)
         for part in included.iter():
             part.attrib.setdefault("_file", str(path))
         node[index] = included
