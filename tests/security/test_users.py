@@ -65,6 +65,24 @@ def test_a_change_of_the_file_holds_for_the_next_client(users: UsersFile) -> Non
     assert authenticator.on_connect(b"bob:y") == Rejected()
 
 
+def test_a_user_that_is_removed_while_the_file_is_first_read_is_not_accepted(
+    users: UsersFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users.put("bob", "x")
+    read = UsersFile.users
+
+    def read_before_the_removal(file: UsersFile) -> dict[str, str]:
+        found = read(file)
+        monkeypatch.undo()
+        assert users.remove("bob")
+        return found
+
+    monkeypatch.setattr(UsersFile, "users", read_before_the_removal)
+    authenticator = UsersAuthenticator(users.path)
+    assert set(users.users()) == {"alice"}
+    assert authenticator.on_connect(b"bob:x") == Rejected()
+
+
 def test_a_file_that_is_damaged_or_gone_accepts_no_one_until_it_is_mended(users: UsersFile) -> None:
     """And is refused at the start. The error names the line by its number."""
     good = users.path.read_bytes()

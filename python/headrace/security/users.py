@@ -168,8 +168,7 @@ class UsersAuthenticator:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._file = UsersFile(path)
         self._verify = _verifier(_hasher())
-        self._users = self._file.users()
-        self._seen = self._stamp()
+        self._known = self._read()
         # An unknown name takes as long as a wrong secret, so that names cannot be tried out.
         self._nobody = _hasher().hash(b"")
 
@@ -197,11 +196,16 @@ class UsersAuthenticator:
         )
 
     def _current(self) -> dict[str, str]:
+        known = self._known
+        if known[0] != self._stamp():
+            # Stamp and users in one step, because two threads may be here.
+            self._known = known = self._read()
+        return known[1]
+
+    def _read(self) -> tuple[tuple[int, ...], dict[str, str]]:
+        """The users, and a stamp from before they are read: what changes meanwhile is read again."""
         stamp = self._stamp()
-        if stamp != self._seen:
-            self._users = self._file.users()
-            self._seen = stamp
-        return self._users
+        return stamp, self._file.users()
 
     def _stamp(self) -> tuple[int, ...]:
         """What changes whenever the file does; each change makes a new one."""
