@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import base64
 import importlib
-import io
-import json
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +15,7 @@ import pyarrow as pa
 
 from headrace.spark._cluster_log import ClusterLogCodec
 from headrace.spark._decoded import Codec, Decoded, Unreadable
+from headrace.spark._json_codec import JsonCodec
 from headrace.spark._option_values import refuse
 
 __all__ = ["columns_of", "make_codec", "packed"]
@@ -32,7 +31,7 @@ def make_codec(settings: dict[str, Any]) -> Codec:
     """
     kind = settings["kind"]
     if kind == "json":
-        return _JsonCodec(settings["payloadSchema"])
+        return JsonCodec(columns_of(settings["payloadSchema"]))
     if kind == "sbe":
         return _SbeCodec(settings["sbeSchema"], settings["sbeMessage"])
     if kind == "cluster-log":
@@ -75,48 +74,6 @@ class _BinaryCodec:
 
     def decode(self, payloads: pa.BinaryArray, wanted: pa.Schema) -> Decoded:
         return {"payload": payloads} if wanted.names else {}, None
-
-
-class _JsonCodec:
-    """One JSON object a message. Fields it lacks are null; fields that the schema lacks are left out."""
-
-    def __init__(self, schema: str) -> None:
-        self._types = columns_of(schema)
-
-    def types(self) -> dict[str, str]:
-        return self._types
-
-    def decode(self, payloads: pa.BinaryArray, wanted: pa.Schema) -> Decoded:
-        from pyarrow import json as arrow_json
-
-        # Each payload is a value in a line of its own, so that two in one payload, or one in two, are found out.
-        lines = [b'{"index":%d,"value":%b}' % each for each in enumerate(payloads.to_pylist())]
-        text = b"\n".join(lines)
-        options = arrow_json.ParseOptions(
-            explicit_schema=pa.schema([("index", pa.int64()), ("value", pa.struct(list(wanted)))]),
-            newlines_in_values=True,
-            unexpected_field_behavior="ignore",
-        )
-        reading = arrow_json.ReadOptions(block_size=len(text) + 1, use_threads=False)
-        try:
-            table = arrow_json.read_json(io.BytesIO(text), read_options=reading, parse_options=options)
-        except pa.ArrowInvalid:
-            raise Unreadable(self._reason(payloads)) from None
-        values = _one_chunk(table.column("value"))
-        if values.null_count or table.column("index").to_pylist() != list(range(len(payloads))):
-            raise Unreadable(self._reason(payloads))
-        return {name: values.field(name) for name in wanted.names}, None
-
-    def _reason(self, payloads: pa.BinaryArray) -> str:
-        if len(payloads) > 1:
-            return "they are not one JSON object a message"
-        try:
-            value = json.loads(payloads[0].as_py())
-        except ValueError as error:
-            return str(error)
-        if not isinstance(value, dict):
-            return "it is no JSON object"
-        return f"it does not fit {', '.join(f'{name} {kind}' for name, kind in self._types.items())}"
 
 
 class _SbeCodec:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from headrace.spark._codecs import make_codec
 from headrace.spark._decoding import decode
+from headrace.spark._json_codec import JsonCodec
 from headrace.spark._option_values import refuse
 from headrace.spark._reading import opened
 from headrace.spark._worker import freeze_imports
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from headrace.spark._options import ReadOptions
     from headrace.spark._ranges import RangeTask, RecordingRange
 
-__all__ = ["batches", "source_columns"]
+__all__ = ["batches", "check_columns", "source_columns"]
 
 _FIXED = {
     "recording_id": "bigint",
@@ -54,22 +55,42 @@ def source_columns(options: ReadOptions) -> list[str]:
     return [f"`{name}` {there[name]}" for name in options.columns or there]
 
 
+def check_columns(options: ReadOptions, schema: StructType) -> None:
+    """Refuse columns that no task could make.
+
+    Raises:
+        ConfigError: The codec makes nothing of that type.
+    """
+    codec = make_codec(options.codec)
+    if isinstance(codec, JsonCodec):
+        codec.check(_decoded_schema(codec, _arrow_schema(schema)))
+
+
 def batches(task: RangeTask, options: ReadOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
     """Everything in a task's ranges, in the columns and the order of ``schema``."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    wanted = to_arrow_schema(schema, timezone="UTC")
+    wanted = _arrow_schema(schema)
     codec = make_codec(options.codec)
     freeze_imports()
     for part in task.ranges:
         yield from _of_range(part, options, codec, wanted)
 
 
+def _arrow_schema(schema: StructType) -> pa.Schema:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def _decoded_schema(codec: Codec, wanted: pa.Schema) -> pa.Schema:
+    """The columns that the codec makes."""
+    decodable = codec.types()
+    return pa.schema([field for field in wanted if field.name in decodable])
+
+
 def _of_range(
     part: RecordingRange, options: ReadOptions, codec: Codec, wanted: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    decodable = codec.types()
-    decoded = pa.schema([field for field in wanted if field.name in decodable])
+    decoded = _decoded_schema(codec, wanted)
     # These codecs pick messages by their payload, wanted or not.
     needs_payload = bool(decoded.names) or options.codec["kind"] in ("sbe", "cluster-log")
     nulls = options.codec["on_bad_payload"] == "null"

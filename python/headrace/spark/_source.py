@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from headrace.spark._batch import RecordingBatchReader
-from headrace.spark._columns import source_columns
+from headrace.spark._columns import check_columns, source_columns
 from headrace.spark._options import ReadOptions
 from headrace.spark._sink import BatchSink, StreamSink
 from headrace.spark._sink_options import SinkOptions
@@ -29,12 +29,18 @@ def schema(options: Mapping[str, str]) -> str:
 
 def reader(options: Mapping[str, str], columns: StructType) -> RecordingBatchReader:
     """The batch source."""
-    return RecordingBatchReader(ReadOptions.parse(read_with(options, columns)), columns)
+    return RecordingBatchReader(_checked(options, columns), columns)
 
 
 def stream_reader(options: Mapping[str, str], columns: StructType) -> RecordingStreamReader:
     """The streaming source."""
-    return RecordingStreamReader(ReadOptions.parse(read_with(options, columns)), columns)
+    return RecordingStreamReader(_checked(options, columns), columns)
+
+
+def _checked(options: Mapping[str, str], columns: StructType) -> ReadOptions:
+    parsed = ReadOptions.parse(read_with(options, columns))
+    check_columns(parsed, columns)
+    return parsed
 
 
 def writer(options: Mapping[str, str], columns: StructType, overwrite: bool) -> BatchSink:
