@@ -393,7 +393,7 @@ class ConsensusModule(Agent):
         if self._ingress is None or self._is_closed or self.has_terminated:
             return 0
         context = self._context
-        position = self._leadership.append_position
+        position = self._leadership.recorded_entries()
         if position <= context.commit_position:
             return 0
         context.commit_position = position

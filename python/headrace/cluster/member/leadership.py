@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from headrace._exceptions import HeadraceError
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 __all__ = ["Leadership"]
 
 _LONG_MAX = (1 << 63) - 1
+# So many turns of a leader, each with entries, may be ahead of the archive before it notes them together.
+_ENDS_MAX = 4096
 
 
 class Leadership:
@@ -49,6 +52,9 @@ class Leadership:
         self._publication: ExclusivePublication | None = None
         self._recorded: RecordedStream | None = None
         self._heard = ""
+        # Where turns have ended that appended to the log, which the archive does not have up to there: ends of entries.
+        self._ends: deque[int] = deque()
+        self._last_end = 0
         self.writer: LogWriter | None = None
         """Appends to the log, while there is one."""
 
@@ -139,7 +145,7 @@ class Leadership:
         context = self._context
         while reader.position < end:
             count = reader.poll(end)
-            context.commit_position = max(context.commit_position, reader.position)
+            context.commit_position = max(context.commit_position, reader.entry_position)
             found = reader.take_action()
             if found is not None:
                 action, position = found
@@ -152,6 +158,8 @@ class Leadership:
             elif not count:
                 self._check_goes_on(reader, end)
                 yield
+        # A kill may leave the begin of a message at the end, of which nothing else follows.
+        context.commit_position = max(context.commit_position, end)
 
     @staticmethod
     def _check_goes_on(reader: LogReader, end: int) -> None:
@@ -207,6 +215,8 @@ class Leadership:
         )
         yield from self._joined(join)
         context.leadership_term_id = action.leadership_term_id
+        self._ends.clear()
+        self._last_end = action.log_position
         self.writer = LogWriter(publication, action.leadership_term_id)
 
     def _joined(self, join: control.JoinLog) -> Course[None]:
@@ -267,6 +277,23 @@ class Leadership:
     def append_position(self) -> int:
         """Up to where the archive has the log."""
         return 0 if self._recorded is None else self._recorded.position(self._context.client)
+
+    def recorded_entries(self) -> int:
+        """Up to where the archive has the log, back to the end of an entry; looks what the turn has appended.
+
+        A commit position within a message of several fragments would have services begin it. An election that joins
+        the log there would lose it, or the module, which reads on from there, would not know that the log has it.
+        """
+        end = NULL_VALUE if self.writer is None else self.writer.publication.position
+        if end is not None and end > self._last_end:
+            if len(self._ends) == _ENDS_MAX:
+                self._ends.pop()
+            self._ends.append(end)
+            self._last_end = end
+        recorded, position = self.append_position, NULL_VALUE
+        while self._ends and self._ends[0] <= recorded:
+            position = self._ends.popleft()
+        return position
 
     def has_appended_up_to(self, position: int) -> bool:
         """Whether the log ends there, or the member does not append to it."""

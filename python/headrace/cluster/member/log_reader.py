@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LogReader", "is_snapshot"]
 
+_BEGIN, _END = 0x80, 0x40
+
 
 class LogReader:
     """Reads one image of the log."""
@@ -32,6 +34,7 @@ class LogReader:
     def __init__(self, context: Context, image: Image) -> None:
         self._context = context
         self._image = image
+        self._entry_position = image.position
         self._actions: list[tuple[ClusterActionRequest, int]] = []
         # Of the entry at which the image stands.
         self._awaits_services = False
@@ -39,8 +42,13 @@ class LogReader:
 
     @property
     def position(self) -> int:
-        """Up to where the log is applied."""
+        """Up to where the log is read, which may be within a message of several fragments."""
         return self._image.position
+
+    @property
+    def entry_position(self) -> int:
+        """Up to where whole entries are applied; another replay can go on from there."""
+        return self._entry_position
 
     @property
     def is_closed(self) -> bool:
@@ -53,13 +61,48 @@ class LogReader:
         Stops after an action of the cluster, see :meth:`take_action`, and before the event of a timer, see
         :attr:`awaits_services`.
         """
-        limit = self._context.config.log_fragment_limit
-        count, heard = self._image.follow_entries(self._apply, limit, limit_position)
+        # Not so much at once that the stream, which waits for services, ends before the next entry does.
+        near = self._entry_position + self._image.term_length // 8
+        count = self._follow(self._context.config.log_fragment_limit, min(limit_position, near))
+        return count + self._follow_to_end_of_entry(limit_position)
+
+    def _follow(self, fragment_limit: int, limit_position: int) -> int:
+        count, heard = self._image.follow_entries(self._apply, fragment_limit, limit_position)
         for session_id, timestamp in heard.items():
             session = self._context.applied.sessions.get(session_id)
             if session is not None:
                 session.activity_ns = self._context.time.to_ns(timestamp)
         return count
+
+    def _follow_to_end_of_entry(self, limit_position: int) -> int:
+        """Find out where an entry ends, reading on to there if one is begun; gives how many fragments that took."""
+        image, count, flags = self._image, 0, 0
+        while not (self._is_stopped or image.position % image.term_length == 0 or flags & _END):
+            next_flags = self._next_flags(limit_position)
+            if next_flags is None:
+                return count
+            if next_flags & _BEGIN:
+                break
+            flags = next_flags
+            count += self._follow(1, limit_position)
+        self._entry_position = image.position
+        return count
+
+    @property
+    def _is_stopped(self) -> bool:
+        """Whether the image stands after an action or before a timer's event."""
+        return bool(self._actions) or self._awaits_services
+
+    def _next_flags(self, limit_position: int) -> int | None:
+        """The flags of the next fragment, if it has come."""
+        found: list[int] = []
+
+        def look(_: memoryview, header: Header) -> Action:
+            found.append(header.flags)
+            return Action.ABORT
+
+        self._image.controlled_poll(look, 1, limit_position=limit_position, assemble=False, view=True)
+        return found[0] if found else None
 
     @property
     def awaits_services(self) -> bool:

@@ -154,6 +154,9 @@ class BatchedLog(JoinedLog):
         data = block[start + FRAME_HEADER : start + length]
         if flags & _BEGIN:
             self._begun.clear()
+        elif not self._begun:
+            # The log was joined within a message. What its fragments begin with a client has chosen: no entry.
+            return None
         if flags == _WHOLE:
             return data
         self._begun.append(data)
