@@ -1,6 +1,7 @@
 """The file of users: its lines, its changes, and the authenticator that goes by it."""
 
 import os
+import stat
 import threading
 from pathlib import Path
 
@@ -128,6 +129,114 @@ def test_what_the_disk_refuses_leaves_the_file_as_it_was(
         users.put("bob", "x")
     assert users.path.read_bytes() == before
     assert [path.name for path in users.path.parent.iterdir()] == ["users"]
+
+
+def test_a_change_through_a_symlink_changes_the_file_that_it_leads_to(
+    users: UsersFile, tmp_path: Path
+) -> None:
+    """Which an archive may read by its own name."""
+    (tmp_path / "links").mkdir()
+    link = UsersFile(tmp_path / "links" / "users")
+    link.path.symlink_to("../users")
+    authenticator = UsersAuthenticator(users.path)
+    link.put("bob", "x")
+    assert authenticator.on_connect(b"bob:x") == Accepted(b"bob")
+    assert link.remove("bob")
+    assert set(users.users()) == {"alice"}
+    assert link.path.is_symlink()
+    assert [path.name for path in link.path.parent.iterdir()] == ["users"]
+
+
+def test_a_symlink_to_no_file_yet_leads_to_the_one_that_the_first_user_makes(tmp_path: Path) -> None:
+    link = UsersFile(tmp_path / "users")
+    link.path.symlink_to("real")
+    link.put("alice", SECRET)
+    assert set(UsersFile(tmp_path / "real").users()) == {"alice"}
+    assert link.path.is_symlink()
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o660, 0o400])
+def test_a_change_keeps_the_mode_of_the_file(users: UsersFile, mode: int) -> None:
+    users.path.chmod(mode)
+    users.put("bob", "x")
+    assert users.path.stat().st_mode & 0o7777 == mode
+    assert users.remove("bob")
+    assert users.path.stat().st_mode & 0o7777 == mode
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file to another account")
+def test_a_change_by_root_leaves_the_file_to_its_owner(users: UsersFile) -> None:
+    """An archive under that account could read it no longer, and would reject every client."""
+    os.chown(users.path, 12_345, 23_456)
+    users.put("bob", "x")
+    found = users.path.stat()
+    assert (found.st_uid, found.st_gid, found.st_mode & 0o7777) == (12_345, 23_456, 0o600)
+
+
+def test_an_account_that_cannot_keep_the_owner_changes_nothing(
+    users: UsersFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, found = users.path.read_bytes(), users.path.stat()
+    asked = []
+
+    def refuse(_: int, user: int, group: int) -> None:
+        asked.append((user, group))
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "fchown", refuse)
+    with pytest.raises(UsersFileError, match=f"its owner {found.st_uid}, group {found.st_gid}.* or as root"):
+        users.put("bob", "x")
+    assert asked == [(found.st_uid, found.st_gid)]
+    assert users.path.read_bytes() == before
+    assert [path.name for path in users.path.parent.iterdir()] == ["users"]
+
+
+def test_a_change_leaves_all_other_lines_as_they_are(users: UsersFile) -> None:
+    """Comments, empty lines, and the order."""
+    users.put("bob", "x")
+    comment, alice, bob = users.path.read_text().splitlines()
+    users.path.write_text("\n".join(["# ours", "", bob, "# the boss: ask her", alice]))
+    users.put("carol", "x")
+    users.put("bob", "y")
+    lines = users.path.read_text().splitlines()
+    assert [lines[0], lines[1], lines[3], lines[4]] == ["# ours", "", "# the boss: ask her", alice]
+    assert lines[2].startswith("bob:")
+    assert lines[2] != bob
+    assert lines[5].startswith("carol:")
+    assert comment.startswith("# ")
+    assert users.remove("bob")
+    assert users.path.read_text().splitlines() == ["# ours", "", "# the boss: ask her", alice, lines[5]]
+
+
+def test_a_change_is_on_the_disk_with_its_name(users: UsersFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The directory is synced, after the file has its name."""
+    synced = []
+    sync = os.fsync
+
+    def note(descriptor: int) -> None:
+        synced.append((Path(f"/proc/self/fd/{descriptor}").readlink(), "bob" in users.users()))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    users.put("bob", "x")
+    assert len(synced) == 2
+    assert synced[1] == (users.path.parent.resolve(), True)
+
+
+def test_a_directory_that_cannot_be_synced_is_told_as_that(
+    users: UsersFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sync = os.fsync
+
+    def refuse(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(5, "Input/output error")
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(UsersFileError, match="is changed, and may be as before after a power failure"):
+        users.put("bob", "x")
+    assert set(users.users()) == {"alice", "bob"}
 
 
 def test_changes_at_once_all_count(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,7 +31,7 @@ _NAME_LENGTH_MAX = 255
 _SECRET_LENGTH_MAX = 1024
 _CREDENTIALS_LENGTH_MAX = _NAME_LENGTH_MAX + 1 + _SECRET_LENGTH_MAX
 _HASH_BEGIN = "$argon2"
-_HEADER = "# Users of an archive and the hashes of their secrets; changed by `headrace archive users`.\n"
+_HEADER = "# Users of an archive and the hashes of their secrets; changed by `headrace archive users`."
 
 
 class UsersFileError(HeadraceError):
@@ -49,8 +50,11 @@ def _hasher() -> PasswordHasher:
 class UsersFile:
     """A file of users. Each change replaces it in one step: who reads it finds the old one or the new one.
 
+    A change keeps the file's owner, group and mode, and all its other lines. An account that may not keep them, because
+    it is neither root nor the owner, is refused.
+
     Args:
-        path: The file. The first user that is added makes it, with mode 0600.
+        path: The file, or a symlink to it. The first user that is added makes it, with mode 0600.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -62,22 +66,7 @@ class UsersFile:
         Raises:
             UsersFileError: The file cannot be read, or a line is damaged; the text has its number and not the line.
         """
-        try:
-            text = self.path.read_text(encoding="utf-8")
-        except OSError as failure:
-            raise UsersFileError(f"the file of users {self.path} cannot be read: {failure}") from failure
-        except UnicodeDecodeError:
-            raise UsersFileError(f"the file of users {self.path} is no UTF-8 text") from None
-        users: dict[str, str] = {}
-        for number, line in enumerate(text.splitlines(), 1):
-            if not line or line.startswith("#"):
-                continue
-            name, _, hashed = line.partition(":")
-            if not name or name in users or not hashed.startswith(_HASH_BEGIN):
-                rule = "must be name:hash, with a name that no other line has and an Argon2 hash"
-                raise UsersFileError(f"the file of users {self.path}, line {number}: {rule}")
-            users[name] = hashed
-        return users
+        return _read(self.path)[0]
 
     def put(self, name: str, secret: str) -> None:
         """Add a user, or give one another secret. Takes about 50 ms of a processor and 19 MiB, for the hash.
@@ -98,9 +87,14 @@ class UsersFile:
         if not 0 < len(secret.encode()) <= _SECRET_LENGTH_MAX:
             raise wrong("secret", secret, f"must be text of 1 to {_SECRET_LENGTH_MAX} bytes")
         hashed = _hasher().hash(secret.encode())
-        with self._locked():
-            users = self.users() if self.path.exists() else {}
-            self._write(users | {name: hashed})
+        line = f"{name}:{hashed}"
+        with self._locked() as (place, directory):
+            users, lines = _read(place) if place.exists() else ({}, [_HEADER])
+            if name in users:
+                lines[lines.index(f"{name}:{users[name]}")] = line
+            else:
+                lines.append(line)
+            _replace(place, directory, lines)
 
     def remove(self, name: str) -> bool:
         """Remove a user; false if there was none. An archive ends the user's sessions within about two seconds.
@@ -108,45 +102,101 @@ class UsersFile:
         Raises:
             UsersFileError: The file is missing or damaged, or the disk refuses.
         """
-        with self._locked():
-            users = self.users()
+        with self._locked() as (place, directory):
+            users, lines = _read(place)
             if name not in users:
                 return False
-            del users[name]
-            self._write(users)
+            lines.remove(f"{name}:{users[name]}")
+            _replace(place, directory, lines)
             return True
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Of two programs that change the file, the second one reads what the first one wrote."""
+    def _locked(self) -> Iterator[tuple[Path, int]]:
+        """Of two programs that change the file, the second one reads what the first one wrote.
+
+        Gives the path of the file itself, where ours may be a symlink to it, and the descriptor of its directory.
+        """
+        place = Path(os.path.realpath(self.path))
         try:
-            directory = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+            directory = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as failure:
-            raise UsersFileError(f"the file of users {self.path} cannot be changed: {failure}") from failure
+            raise _unchanged(place, failure) from failure
         try:
             fcntl.flock(directory, fcntl.LOCK_EX)
-            yield
+            yield place, directory
         finally:
             os.close(directory)
 
-    def _write(self, users: dict[str, str]) -> None:
-        text = _HEADER + "".join(f"{name}:{hashed}\n" for name, hashed in sorted(users.items()))
-        made = None
-        try:
-            descriptor, made = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                os.fchmod(file.fileno(), _MODE)
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(made).replace(self.path)
-        except OSError as failure:
-            if made is not None:
-                Path(made).unlink(missing_ok=True)
-            raise UsersFileError(f"the file of users {self.path} cannot be changed: {failure}") from failure
-
     def __repr__(self) -> str:
         return f"UsersFile({str(self.path)!r})"
+
+
+def _read(path: Path) -> tuple[dict[str, str], list[str]]:
+    """The hash of each user's secret, by name, and all lines."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as failure:
+        raise UsersFileError(f"the file of users {path} cannot be read: {failure}") from failure
+    except UnicodeDecodeError:
+        raise UsersFileError(f"the file of users {path} is no UTF-8 text") from None
+    users: dict[str, str] = {}
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
+        if not line or line.startswith("#"):
+            continue
+        name, _, hashed = line.partition(":")
+        if not name or name in users or not hashed.startswith(_HASH_BEGIN):
+            rule = "must be name:hash, with a name that no other line has and an Argon2 hash"
+            raise UsersFileError(f"the file of users {path}, line {number}: {rule}")
+        users[name] = hashed
+    return users, lines
+
+
+def _replace(place: Path, directory: int, lines: list[str]) -> None:
+    """Writes the lines to a new file, which takes the place of the old one."""
+    made = None
+    try:
+        descriptor, made = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            _keep_owner_and_mode(place, descriptor)
+            file.write("".join(f"{line}\n" for line in lines))
+            file.flush()
+            os.fsync(descriptor)
+        Path(made).replace(place)
+    except OSError as failure:
+        raise _unchanged(place, failure) from failure
+    finally:
+        if made is not None:
+            Path(made).unlink(missing_ok=True)
+    try:
+        # The name too: after a power failure a user that was removed would be there again.
+        os.fsync(directory)
+    except OSError as failure:
+        rule = (
+            "is changed, and may be as before after a power failure, because its directory cannot be synced"
+        )
+        raise UsersFileError(f"the file of users {place} {rule}: {failure}") from failure
+
+
+def _keep_owner_and_mode(place: Path, descriptor: int) -> None:
+    """Those of the file that is replaced: an archive under its account must be able to read the new one."""
+    try:
+        old = place.stat()
+    except FileNotFoundError:
+        os.fchmod(descriptor, _MODE)
+        return
+    try:
+        os.fchown(descriptor, old.st_uid, old.st_gid)
+    except PermissionError as failure:
+        rule = f"must stay with its owner {old.st_uid}, group {old.st_gid}: change it as that account, or as root"
+        raise UsersFileError(
+            f"the file of users {place} cannot be changed: it {rule} ({failure})"
+        ) from failure
+    os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
+
+
+def _unchanged(place: Path, failure: OSError) -> UsersFileError:
+    return UsersFileError(f"the file of users {place} cannot be changed: {failure}")
 
 
 @checked_class
