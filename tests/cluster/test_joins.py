@@ -12,6 +12,7 @@ from headrace.archive.client import requests
 from headrace.cluster import ClientSession, Cluster, ClusteredService, ServiceContainer
 from headrace.cluster.member.leadership import Leadership
 from headrace.cluster.member.log_reader import LogReader
+from headrace.cluster.member.states import ModuleState, Toggle
 from headrace.cluster.protocol.header import pack_header
 from headrace.cluster.service.batches import BatchedLog
 from headrace.cluster.service.state import ServiceState
@@ -209,3 +210,28 @@ def test_fragments_without_a_beginning_are_no_entry_of_a_batch() -> None:
     )
     log.poll(1 << 20, 10)
     assert taken == [entry]
+
+
+def test_a_snapshot_that_an_election_undoes_is_awaited_no_more(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The archive stops recording before the snapshot's place in the log is agreed upon."""
+    lab = Lab(world)
+    member = lab.member
+    position = member.module.commit_position
+    with monkeypatch.context() as patch:
+        patch.setattr(Leadership, "append_position", position)
+        member.module.request(Toggle.SNAPSHOT)
+        member.until(lambda: member.module.state is ModuleState.SNAPSHOT, "a snapshot under way")
+        recording_id = member.context.recording_log.last_term.recording_id
+        member.context.archive.ask(requests.stop_recording_by_id(recording_id))
+        member.until(lambda: member.context.counters.election_count.value == 2, "an election")
+    member.until(lambda: member.module.is_leader and member.module.leadership_term_id == 1, "a new term")
+    lab.script.term_id = 1
+    lab.script.message(b"after")
+    lab.settle()
+    assert [length for _, _, length, _ in lab.service.handled] == [5]
+    member.module.request(Toggle.SNAPSHOT)
+    before = member.module.snapshot_count
+    member.until(lambda: member.module.snapshot_count > before, "a snapshot")
+    assert member.module.failure is None

@@ -420,6 +420,7 @@ class ConsensusModule(Agent):
             ingress.close()
         self.awaited = (self._services.subscription,)
         self._course.close()
+        self._services.forget_after(context.commit_position)
         self._course.begin(self._led(context.leadership_term_id, context.commit_position, is_startup=False))
 
     def _led(self, leadership_term_id: int, append_position: int, *, is_startup: bool) -> Course[None]:

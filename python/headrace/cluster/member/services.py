@@ -122,6 +122,11 @@ class Services:
             if not self._due:
                 return acks
 
+    def forget_after(self, log_position: int) -> None:
+        """Wait for no acknowledgement of a position after one where an election goes on: no service has read so far."""
+        while self._due and self._due[-1] > log_position:
+            self._due.pop()
+
     def read_up_to(self, log_position: int) -> Course[None]:
         """Goes on once all services have read the log up to there, and their requests until then are taken.
 
