@@ -338,17 +338,27 @@ def test_a_member_with_a_log_replays_it_first_and_never_stands_for_an_old_term()
     assert election.action == JoinLog(9, 960, True)
 
 
-def test_what_fails_begins_anew_with_another_term() -> None:
+@pytest.mark.parametrize(("is_begun", "term_id"), [(True, 5), (False, 4)])
+def test_what_fails_begins_anew_with_another_term_or_with_one_that_no_file_has(
+    is_begun: bool, term_id: int
+) -> None:
     election = Election(Progress(3, 96, 960, 3, False))
     assert election.action == LeaveTerm(96)
     election.left_term(960)
     election.stood(4)
     election.log_created()
-    election.failed(96, "the disk is full")
+    election.failed(96, "the disk is full", is_begun=is_begun)
     assert election.state is ElectionState.INIT
     assert election.action == LeaveTerm(96)
     election.left_term(960)
-    assert election.action == StandForTerm(5, 960)
+    assert election.action == StandForTerm(term_id, 960)
+
+
+def test_a_term_of_an_election_before_is_not_stood_for_again() -> None:
+    election = Election(Progress(3, 96, 960, 7, False))
+    election.failed(96, "the archive does not answer", is_begun=False)
+    election.left_term(960)
+    assert election.action == StandForTerm(8, 960)
 
 
 # --- members and channels --------------------------------------------------------------------------------------------

@@ -90,7 +90,9 @@ class Electing:
                         ) from failure
                 context.election_failure = str(failure)
                 context.log.error(f"election in state {election.state.name}: {failure}", failure)
-                election.failed(context.commit_position, str(failure))
+                last = context.recording_log.last_term
+                is_begun = last is not None and last.leadership_term_id >= election.candidate_term_id
+                election.failed(context.commit_position, str(failure), is_begun=is_begun)
                 deadline = context.client.clock.deadline(context.config.election_status_interval_ns / 1e9)
                 while not deadline.is_over:
                     yield

@@ -120,6 +120,8 @@ class Election:
         """Up to where the log is applied."""
         self.append_position = progress.append_position
         """Up to where it is recorded."""
+        # The last term that it stood for was not begun, and is the next one too.
+        self._stands_again = self._has_stood = False
         self.action: Action = self._stand() if progress.is_startup else LeaveTerm(progress.log_position)
         """What is to be done now."""
 
@@ -134,7 +136,8 @@ class Election:
         return self.state is ElectionState.CLOSED
 
     def _stand(self) -> StandForTerm:
-        return StandForTerm(self.candidate_term_id + 1, self.append_position)
+        following = self.candidate_term_id if self._stands_again else self.candidate_term_id + 1
+        return StandForTerm(following, self.append_position)
 
     def left_term(self, append_position: int) -> None:
         """What came before is undone, and the log ends here."""
@@ -144,6 +147,7 @@ class Election:
     def stood(self, term_id: int) -> None:
         """The term is noted; the only member has all votes."""
         self.candidate_term_id = self.leadership_term_id = term_id
+        self._has_stood = True
         self._life.enter(ElectionState.LEADER_LOG_REPLICATION, "a cluster of one has all votes")
         self.action = CreateLog(self.append_position)
 
@@ -172,8 +176,17 @@ class Election:
         self._life.enter(ElectionState.CLOSED, "the term has begun")
         self.action = Lead(self.leadership_term_id, self.log_position, self._is_startup)
 
-    def failed(self, log_position: int, reason: str) -> None:
-        """Something of it could not be done: begin anew from what is committed."""
+    def failed(self, log_position: int, reason: str, *, is_begun: bool) -> None:
+        """Something of it could not be done: begin anew from what is committed.
+
+        Args:
+            log_position: Up to where that is.
+            reason: What failed.
+            is_begun: Whether a file has the term that the member stood for. Of one that was not begun the log has
+                nothing, and there is no other member who could: the member stands for it again. Otherwise a full disk
+                would have it note a term with each try.
+        """
+        self._stands_again = self._has_stood and not is_begun
         if self.state is not ElectionState.INIT:
             self._life.enter(ElectionState.INIT, reason, is_fault=True)
         self.log_position = log_position

@@ -61,7 +61,12 @@ class Leadership:
     # --- what an election has done, one course each ----------------------------------------------------------------
 
     def stood(self, action: StandForTerm) -> None:
-        """Note the term in the node-state file; it is on the medium, as the sync level says, on return."""
+        """Note the term in the node-state file; it is on the medium, as the sync level says, on return.
+
+        A term that the member stands for again, since it could not begin it, is there.
+        """
+        if action.candidate_term_id == self._context.node_state.candidate_term.term_id:
+            return
         now_ms = self._context.client.clock.epoch_ms()
         self._context.node_state.vote(CandidateTerm(action.candidate_term_id, now_ms, action.append_position))
 
