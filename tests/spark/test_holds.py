@@ -12,7 +12,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install '.[
 from headrace import ConfigError
 from headrace.archive import Catalog, DirectoryStorage
 from headrace.archive.errors import ArchiveFileError
-from headrace.archive.files import hold, holds, release
+from headrace.archive.files import Hold, hold, holds, release
 from headrace.spark._recordings import Selected, select
 from tests.spark.recordings import SEGMENT_LENGTH, RecordingFiles
 from tests.spark.test_checkpoints import record
@@ -157,8 +157,7 @@ def test_holds_of_many_recordings_cost_no_listing_each(
     """Of a directory that may have a hundred thousand files."""
     few, many = (listings(tmp_path / str(count), count, monkeypatch) for count in (2, 100))
     assert many == few
-    # One finds what the archive has deleted meanwhile.
-    assert max(many[1]) == 1
+    assert max(many[1]) == 0
 
 
 def test_no_commit_brings_back_the_hold_of_a_recording_that_was_purged(
@@ -208,6 +207,34 @@ def test_holds_of_recordings_that_are_gone_are_released(tmp_path: Path) -> None:
     purge(tmp_path, 2)
     query.latest({})
     assert held(tmp_path) == {0: 0, 7: 0}
+
+
+def test_of_several_holds_on_a_recording_the_one_that_holds_most_stays(tmp_path: Path) -> None:
+    """As they are if a person copied files."""
+    recorded(tmp_path, PAYLOADS)
+    for position in (SEGMENT_LENGTH, 0, 2 * SEGMENT_LENGTH):
+        Hold("orders", 0, position).put(tmp_path)
+    query = Query(tmp_path, retentionHold="orders")
+    first = query.latest({}, SEGMENT_LENGTH)
+    assert [one.position for one in holds(tmp_path)] == [0]
+    query.reader.commit(first)
+    assert [one.position for one in holds(tmp_path)] == [first["0"]]
+
+
+@pytest.mark.parametrize(
+    ("one", "rule"),
+    [
+        (Hold("../x", 0, 0), "name='../x': must be 1 to 100 letters"),
+        (Hold("x", -1, 0), "recording_id=-1: must be at least 0"),
+        (Hold("x", 0, -1), "position=-1: must be at least 0"),
+    ],
+)
+def test_no_hold_has_a_name_that_leads_elsewhere(tmp_path: Path, one: Hold, rule: str) -> None:
+    for use in (one.put, one.end, lambda directory: one.moved(directory, one.position)):
+        with pytest.raises(ConfigError) as refusal:
+            use(tmp_path)
+        assert rule in str(refusal.value)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_recording_that_is_purged_before_it_is_held_leaves_no_hold(

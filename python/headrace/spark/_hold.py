@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 
 from headrace.archive import ArchiveFileError
-from headrace.archive.files.retention_holds import move_holds
+from headrace.archive.files import Hold, holds
 from headrace.spark._offset import Positions
 
 __all__ = ["QueryHold"]
@@ -25,18 +26,16 @@ class QueryHold:
     def __init__(self, directory: str, name: str) -> None:
         self._directory = directory
         self._name = name
-        # Where they are, as they were last seen or written.
-        self._known: dict[int, int] | None = None
+        # As they were last seen or written: a directory may have a hundred thousand files, and is listed once.
+        self._known: dict[int, Hold] | None = None
 
-    def held(self) -> dict[int, int]:
-        """The recordings that have a hold, and its position.
+    def held(self) -> set[int]:
+        """The recordings that have a hold.
 
         Raises:
             ArchiveFileError: The directory refuses.
         """
-        if self._known is None:
-            self._known = self._moved({})
-        return self._known
+        return set(self._holds())
 
     def begin(self, read: Mapping[int, int]) -> set[int]:
         """Hold recordings that have no hold yet, from where the query is to read them; gives which these are.
@@ -44,10 +43,14 @@ class QueryHold:
         Raises:
             ArchiveFileError: The directory refuses.
         """
-        missing = {each: position for each, position in read.items() if each not in self.held()}
-        if missing:
-            self._known = self._moved(missing, may_make=True)
-        return set(missing)
+        known = self._holds()
+        missing = read.keys() - known.keys()
+        with self._named():
+            for recording_id in sorted(missing):
+                one = Hold(self._name, recording_id, read[recording_id])
+                one.put(self._directory)
+                known[recording_id] = one
+        return missing
 
     def release(self, recording_ids: AbstractSet[int]) -> None:
         """End the holds of recordings.
@@ -55,8 +58,11 @@ class QueryHold:
         Raises:
             ArchiveFileError: The directory refuses.
         """
-        if there := recording_ids & self.held().keys():
-            self._known = self._moved(dict.fromkeys(there))
+        known = self._holds()
+        with self._named():
+            for recording_id in recording_ids & known.keys():
+                known[recording_id].end(self._directory)
+                del known[recording_id]
 
     def move(self, committed: Positions, ended_keys: AbstractSet[str]) -> None:
         """Hold what follows a committed offset, and nothing of recordings that were read to where they ended.
@@ -66,15 +72,35 @@ class QueryHold:
         Raises:
             ArchiveFileError: The directory refuses.
         """
-        held = self.held()
-        wanted = {int(key): None if key in ended_keys else position for key, position in committed.items()}
-        changes = {each: wanted[each] for each in held.keys() & wanted.keys() if held[each] != wanted[each]}
-        if changes:
-            self._known = self._moved(changes)
+        self.release(set(map(int, ended_keys)))
+        known = self._holds()
+        at = {int(key): position for key, position in committed.items()}
+        with self._named():
+            for recording_id in at.keys() & known.keys():
+                one = known[recording_id]
+                if one.position == at[recording_id]:
+                    continue
+                try:
+                    known[recording_id] = one.moved(self._directory, at[recording_id])
+                except FileNotFoundError:
+                    del known[recording_id]
 
-    def _moved(self, wanted: Mapping[int, int | None], *, may_make: bool = False) -> dict[int, int]:
+    def _holds(self) -> dict[int, Hold]:
+        if self._known is None:
+            with self._named():
+                # Of several on a recording, which no query leaves, the one that holds most stays.
+                own = [one for one in holds(self._directory) if one.name == self._name]
+                self._known = {one.recording_id: one for one in reversed(own)}
+                for one in own:
+                    if one != self._known[one.recording_id]:
+                        one.end(self._directory)
+        return self._known
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Have an error of the system say what cannot be done, and what to do."""
         try:
-            return move_holds(self._directory, self._name, wanted, may_make=may_make)
+            yield
         except OSError as refusal:
             raise ArchiveFileError(
                 f"retentionHold={self._name}: cannot write into the archive's directory {self._directory}: {refusal}; "

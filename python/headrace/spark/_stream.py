@@ -221,7 +221,7 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         """Positions without the recordings that are gone for good and were read to their end."""
         latest = dict(read)
         known = {int(key) for key in read}
-        held = set() if self._hold is None else self._hold.held().keys()
+        held = set() if self._hold is None else self._hold.held()
         missing = (known | held) - {each.recording_id for each in chosen}
         found_gone = look_up(self._options.archive, missing)
         self._release_gone(found_gone, known)

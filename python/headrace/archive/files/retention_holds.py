@@ -7,9 +7,8 @@ with it.
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from headrace.archive.files.storage import Storage
 
-__all__ = ["HOLD_SUFFIX", "Hold", "check_hold_name", "hold", "holds", "holds_in", "move_holds", "release"]
+__all__ = ["HOLD_SUFFIX", "Hold", "check_hold_name", "hold", "holds", "holds_in", "release"]
 
 HOLD_SUFFIX = ".hold"
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
@@ -48,6 +47,49 @@ class Hold:
     def file_name(self) -> str:
         """Name of its file."""
         return f"{self.recording_id}-{self.position}-{self.name}{HOLD_SUFFIX}"
+
+    @checked
+    def put(self, directory: str | os.PathLike[str]) -> None:
+        """Make the hold, without a look at what others there are; :func:`hold` looks.
+
+        Raises:
+            ConfigError: The name or a number cannot be.
+            OSError: The directory refuses.
+        """
+        self._check()
+        DirectoryStorage(directory, create=False).create(self.file_name, 0, may_exist=True).close()
+
+    @checked
+    def moved(self, directory: str | os.PathLike[str], position: int) -> Hold:
+        """Move the hold, which must be there, and give the moved one.
+
+        Raises:
+            ConfigError: The name or a number cannot be.
+            FileNotFoundError: It is gone: the archive deletes the holds of a recording that it purges.
+            OSError: The directory refuses.
+        """
+        one = Hold(self.name, self.recording_id, position)
+        one._check()
+        # At every moment one of both names is there.
+        DirectoryStorage(directory, create=False).rename(self.file_name, one.file_name)
+        return one
+
+    @checked
+    def end(self, directory: str | os.PathLike[str]) -> None:
+        """Release the hold; it need not be there.
+
+        Raises:
+            ConfigError: The name or a number cannot be.
+            OSError: The directory refuses.
+        """
+        self._check()
+        DirectoryStorage(directory, create=False).delete(self.file_name)
+
+    def _check(self) -> None:
+        check_hold_name(self.name)
+        for what, number in (("recording_id", self.recording_id), ("position", self.position)):
+            if number < 0:
+                raise wrong(what, number, "must be at least 0")
 
 
 def check_hold_name(name: str) -> None:
@@ -96,64 +138,18 @@ def hold(directory: str | os.PathLike[str], name: str, recording_id: int, positi
         ConfigError: The name or a number cannot be.
         OSError: The directory refuses.
     """
-    check_hold_name(name)
-    for what, number in (("recording_id", recording_id), ("position", position)):
-        if number < 0:
-            raise wrong(what, number, "must be at least 0")
-    move_holds(directory, name, {recording_id: position}, may_make=True)
-
-
-def move_holds(
-    directory: str | os.PathLike[str],
-    name: str,
-    wanted: Mapping[int, int | None],
-    *,
-    may_make: bool = False,
-) -> dict[int, int]:
-    """Move the holds of a name on many recordings, with one look at the directory.
-
-    Args:
-        directory: The archive's directory.
-        name: Whose holds they are.
-        wanted: For each recording the position of its hold; ``None`` to release it.
-        may_make: Make holds that are not there. Otherwise they stay away: the archive deletes those of a recording
-            that it purges.
-
-    Returns:
-        Where the holds of this name are now, by recording.
-
-    Raises:
-        OSError: The directory refuses.
-    """
+    wanted = Hold(name, recording_id, position)
+    wanted._check()
     storage = DirectoryStorage(directory, create=False)
-    there: dict[int, list[Hold]] = {}
-    for one in holds_in(storage):
-        if one.name == name:
-            there.setdefault(one.recording_id, []).append(one)
-    now = {recording_id: min(one.position for one in before) for recording_id, before in there.items()}
-    for recording_id, position in wanted.items():
-        before = there.get(recording_id, [])
-        now.pop(recording_id, None)
-        if position is None:
-            for one in before:
-                storage.delete(one.file_name)
-        elif before or may_make:
-            # One that has just gone went with its recording.
-            with contextlib.nullcontext() if may_make else contextlib.suppress(FileNotFoundError):
-                _put(storage, Hold(name, recording_id, position), before)
-                now[recording_id] = position
-    return now
-
-
-def _put(storage: Storage, wanted: Hold, before: list[Hold]) -> None:
-    """Leave one hold of those that are there, where it is wanted."""
-    others = [one for one in before if one != wanted]
-    if not before:
-        storage.create(wanted.file_name, 0, may_exist=True).close()
-    elif len(others) == len(before):
+    before = [one for one in holds_in(storage) if (one.name, one.recording_id) == (name, recording_id)]
+    if wanted in before:
+        before.remove(wanted)
+    elif before:
         # At every moment one of both names is there.
-        storage.rename(others.pop().file_name, wanted.file_name)
-    for one in others:
+        storage.rename(before.pop().file_name, wanted.file_name)
+    else:
+        storage.create(wanted.file_name, 0, may_exist=True).close()
+    for one in before:
         storage.delete(one.file_name)
 
 
