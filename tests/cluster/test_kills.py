@@ -2,11 +2,16 @@
 
 import random
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest.mock import Mock, patch
 
 import pytest
 
 from headrace.archive.files.storage import Storage
+from headrace.cluster.ground.courses import Course
 from headrace.cluster.log.recording_log import RecordingLog
+from headrace.cluster.member import snapshotting
 from headrace.cluster.node_state import CandidateTerm, NodeStateFile
 from headrace.testing import Killed, SimulatedStorage
 from tests.cluster.test_recording_log import LOG_ID, TIME, add_snapshot
@@ -53,7 +58,26 @@ def seed(log: RecordingLog) -> None:
     log.seed_from_latest_snapshot()
 
 
-CHANGES = [append_term, append_snapshot, invalidate, retake, sort, seed]
+def validate(log: RecordingLog) -> None:
+    """As a module does that an operator asks to, whose archive has lost the service's part of the latest snapshot."""
+
+    def asked(recording_id: int) -> Course[object]:
+        yield
+        return None if recording_id == 21 else object()
+
+    def planned(_: object) -> Course[None]:
+        yield
+
+    context = SimpleNamespace(recording_log=log, archive=SimpleNamespace(asked=asked), log=Mock())
+    with (
+        patch.object(snapshotting.requests, "find_recording", lambda recording_id: recording_id),
+        patch.object(snapshotting, "find_plan", planned),
+    ):
+        for _ in snapshotting.Snapshotting(cast("Any", context), cast("Any", None)).validated():
+            pass
+
+
+CHANGES = [append_term, append_snapshot, invalidate, retake, sort, seed, validate]
 
 
 def usable_snapshot(storage: Storage) -> int | None:

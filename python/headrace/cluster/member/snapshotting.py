@@ -122,7 +122,8 @@ class Snapshotting:
                 return
             if recording is None:
                 lost[entry.leadership_term_id, entry.log_position] = entry
-        for entry in snapshots:
+        # The module's entry goes first: a kill in between leaves services' entries, which no start uses without it.
+        for entry in reversed(snapshots):
             missing = lost.get((entry.leadership_term_id, entry.log_position))
             if missing is None:
                 continue
