@@ -82,6 +82,49 @@ def test_a_call_that_no_one_waits_for_is_left_behind_and_the_next_one_made_besid
     verdicts.close()
 
 
+def test_a_call_that_waits_is_made_when_the_one_before_it_is_given_up() -> None:
+    """Without another call, which might never come."""
+    judge = Judge()
+    verdicts = Verdicts(judge)
+    blocked = verdicts.on_connect(b"wait")
+    await_true(lambda: judge.seen == [b"wait"])
+    waiting = verdicts.on_connect(b"next")
+    assert waiting.poll() is None
+    blocked.cancel()
+    assert verdict_of(waiting) == Accepted(b"next")
+    judge.may_go_on.set()
+    verdicts.close()
+
+
+def test_a_call_that_waits_is_made_when_one_of_too_many_that_were_given_up_returns() -> None:
+    """Also without another call."""
+    before = set(threading.enumerate())
+    may_go_on = [threading.Event() for _ in range(5)]
+    seen: list[int] = []
+
+    def wait(number: int) -> Verdict:
+        seen.append(number)
+        assert may_go_on[number].wait(TIMEOUT_S)
+        return Accepted()
+
+    verdicts = Verdicts(Judge())
+    for number in range(5):
+        left = verdicts.recheck(Accepted(recheck=lambda number=number: wait(number)))
+        assert left is not None
+        # Has another thread make it, if there may be one more.
+        assert left.poll() is None
+        await_true(lambda number=number: len(seen) == number + 1)
+        left.cancel()
+    waiting = verdicts.on_connect(b"last")
+    assert waiting.poll() is None
+    may_go_on[2].set()
+    assert verdict_of(waiting) == Accepted(b"last")
+    for event in may_go_on:
+        event.set()
+    await_true(lambda: len(set(threading.enumerate()) - before) == 1)
+    verdicts.close()
+
+
 @pytest.mark.parametrize(
     ("credentials", "words"),
     [

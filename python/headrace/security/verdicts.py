@@ -2,7 +2,7 @@
 
 A session begins a call and polls it; it never waits. Calls run one after the other, in the order in which they began;
 one that is cancelled before its turn is not made. One that is cancelled while it runs is left behind with its thread,
-and another thread goes on with the others. Sessions bound how many calls there are.
+and another thread goes on with the others when one of them is polled. Sessions bound how many calls there are.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class PendingVerdict:
         failure: Why the authenticator could not decide, without what it has seen; empty if it could.
     """
 
-    def __init__(self, judge: Callable[[], Verdict]) -> None:
+    def __init__(self, judge: Callable[[], Verdict], while_waiting: Callable[[], None]) -> None:
+        self._while_waiting = while_waiting
         # Holds what the client sent, for no longer than it is needed.
         self._judge: Callable[[], Verdict] | None = judge
         self._verdict: Verdict | None = None
@@ -38,11 +39,13 @@ class PendingVerdict:
 
     @property
     def is_left_behind(self) -> bool:
-        """Whether no one waits for it any more."""
+        """Whether its session gave it up, and it has not returned."""
         return self._is_cancelled and self._verdict is None
 
     def poll(self) -> Verdict | None:
         """The verdict, once there is one. An authenticator that failed has rejected."""
+        if self._verdict is None:
+            self._while_waiting()
         return self._verdict
 
     def cancel(self) -> None:
@@ -79,8 +82,11 @@ class Verdicts:
         self._authenticator = authenticator
         self._has_thread = has_thread
         self._calls: queue.SimpleQueue[PendingVerdict | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
         self._left_behind: list[threading.Thread] = []
+        # The thread that makes the calls, and the one that it makes. The lock is held to compare both with a change, so
+        # that a call that returns at the moment in which it is left behind does not have two threads go on.
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
         self._current: PendingVerdict | None = None
 
     @property
@@ -92,7 +98,7 @@ class Verdicts:
         """Begin to judge what a client sent to connect."""
         authenticator = self._authenticator
         if authenticator is None:
-            accepted = PendingVerdict(Accepted)
+            accepted = PendingVerdict(Accepted, self._go_on)
             accepted.make()
             return accepted
         return self._begin(lambda: authenticator.on_connect(credentials))
@@ -106,23 +112,25 @@ class Verdicts:
         return None if accepted.recheck is None else self._begin(accepted.recheck)
 
     def _begin(self, judge: Callable[[], Verdict]) -> PendingVerdict:
+        pending = PendingVerdict(judge, self._go_on)
         if not self._has_thread:
-            made = PendingVerdict(judge)
-            made.make()
-            return made
+            pending.make()
+            return pending
         if self._thread is None:
             self._begin_thread()
-        elif self._current is not None and self._current.is_left_behind:
-            self._leave_behind(self._thread)
-        pending = PendingVerdict(judge)
         self._calls.put(pending)
         return pending
 
-    def _leave_behind(self, thread: threading.Thread) -> None:
-        self._left_behind = [one for one in self._left_behind if one.is_alive()]
-        if len(self._left_behind) < _LEFT_BEHIND_MAX:
-            self._left_behind.append(thread)
-            self._begin_thread()
+    def _go_on(self) -> None:
+        """Have another thread make the calls that wait, if the one that makes them was given up with its call."""
+        with self._lock:
+            thread, current = self._thread, self._current
+            if thread is None or current is None or not current.is_left_behind:
+                return
+            self._left_behind = [one for one in self._left_behind if one.is_alive()]
+            if len(self._left_behind) < _LEFT_BEHIND_MAX:
+                self._left_behind.append(thread)
+                self._begin_thread()
 
     def _begin_thread(self) -> None:
         self._current = None
@@ -132,10 +140,12 @@ class Verdicts:
 
     def _run(self) -> None:
         me = threading.current_thread()
-        while me is self._thread and (pending := self._calls.get()) is not None:
+        while (pending := self._calls.get()) is not None:
             self._current = pending
             pending.make()
-            if me is self._thread:
+            with self._lock:
+                if me is not self._thread:
+                    return
                 self._current = None
 
     def close(self) -> None:
