@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
+from headrace import ArchiveError
 from headrace.cluster import (
     ClusterTimeoutError,
     ServiceContainer,
 )
+from headrace.cluster.ground.courses import Course
+from headrace.cluster.ground.node_archive import NodeArchive
+from headrace.cluster.member.states import Toggle
 from headrace.cluster.objects import (
     AsyncObjectClient,
     ForgottenError,
@@ -42,14 +46,15 @@ class Ledger:
 class LedgerNode:
     """A member with a ledger, in a world, that is started again after each crash."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, kind: type = Ledger) -> None:
         self.world = world
+        self.kind = kind
         self.node: Node = world.add_node("leader")
         self.member = Member(world, self.node, service_count=1, session_timeout_ns=3_000_000_000)
         self.start_service()
 
     def start_service(self) -> None:
-        self.service = ObjectService(Ledger())
+        self.service = ObjectService(self.kind())
         self.node.host(
             lambda: ServiceContainer(
                 self.service, driver=self.node, is_invoked=True, storage=self.node.disk("service")
@@ -149,3 +154,56 @@ def test_without_a_cluster_connect_and_calls_end_with_their_time() -> None:
             assert 7 <= world.now_s - begun_s < 7.1
         with pytest.raises(ClusterTimeoutError, match=r"has not answered: 7 s are over: no session"):
             ObjectClient.connect(Ledger, app.connect(), **given)
+
+
+class Twice:
+    """Has one list in two attributes until a snapshot, and two from then on."""
+
+    numbers: list[int]
+    same: list[int]
+
+    def __init__(self) -> None:
+        self.numbers = self.same = []
+
+    @command
+    def note(self, number: int) -> int:
+        self.numbers.append(number)
+        return len(self.same)
+
+
+@pytest.mark.sim
+def test_a_snapshot_that_the_archive_refuses_makes_of_the_state_what_a_replay_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A replay records it, so that on_take_snapshot must be called where the archive was not even asked."""
+    with World(8) as world:
+        lab = LedgerNode(world, Twice)
+        member, app = lab.member, world.add_node("app")
+        recorded = NodeArchive.recorded
+
+        def refused(archive: NodeArchive, *values: Any) -> Course[Any]:
+            if archive is not member.context.archive:
+                raise ArchiveError("refused")
+            return (yield from recorded(archive, *values))
+
+        async def main() -> None:
+            async with await AsyncObjectClient.connect(Twice, app.connect(), **settings(world)) as client:
+                assert await client.object.note(1) == 1
+                with monkeypatch.context() as patch:
+                    patch.setattr(NodeArchive, "recorded", refused)
+                    member.module.request(Toggle.SNAPSHOT)
+                    await asyncio.sleep(0.5)
+                assert member.module.takes_requests
+                assert member.module.snapshot_count == 0
+                live = await client.object.note(2)
+                before = lab.service.object
+                lab.crash()
+                # Answered once the log is replayed.
+                assert await client.object.note(3) == live
+                after = lab.service.object
+            assert isinstance(before, Twice)
+            assert isinstance(after, Twice)
+            assert (before.numbers, before.same) == ([1, 2], [1])
+            assert (after.numbers, after.same) == ([1, 2, 3], [1])
+
+        world.run_async(main())

@@ -121,14 +121,17 @@ class Callbacks:
                 self._look_at(name, self._clock.monotonic_ns() - begin_ns)
 
     def each(self, name: str, give: Callable[[], Iterable[Any]]) -> Iterator[Any]:
-        """What a handler gives one by one, and takes its time over.
+        """Call a handler now; gives what it gives, one by one as that is asked for. It takes its time over both.
 
         Raises:
             HandlerRaised: It has raised.
         """
-        end = object()
         with handled():
             iterator = iter(self.watched(name, give))
+        return self._rest(name, iterator)
+
+    def _rest(self, name: str, iterator: Iterator[Any]) -> Iterator[Any]:
+        end = object()
         while True:
             with handled():
                 value = self.watched(name, lambda: next(iterator, end))

@@ -490,6 +490,7 @@ class ServiceContainer(Agent):
         failure: BaseException | None = None
         recording_id = NULL_VALUE
         try:
+            # Before the archive is asked: what the handler does to the service must not go by what the archive says.
             messages = self._callbacks.each("on_take_snapshot", self._service.on_take_snapshot)
             with self._archive as archive:
                 recording_id = yield from stored(
@@ -499,7 +500,7 @@ class ServiceContainer(Agent):
             if client.is_closed:
                 raise
             failure = raised.failure if isinstance(raised, HandlerRaised) else raised
-            self._callbacks.report("on_take_snapshot", failure)
+            self._tell_of_no_snapshot(raised, position)
         duration_ns = self._clock.monotonic_ns() - start_ns
         note_duration(
             duration_ns, counters.max_snapshot, counters.snapshots_exceeded, config.snapshot_threshold_ns
@@ -507,6 +508,17 @@ class ServiceContainer(Agent):
         yield from self._acked(position, recording_id)
         if isinstance(failure, ArchiveError) and failure.code_name == _STORAGE_SPACE:
             raise ContainerError(f"no room for a snapshot at log_position={position}: {failure}") from failure
+
+    def _tell_of_no_snapshot(self, raised: Exception, position: int) -> None:
+        if isinstance(raised, HandlerRaised):
+            self._callbacks.report("on_take_snapshot", raised.failure)
+            return
+        what = str(raised) if isinstance(raised, HeadraceError) else told(raised)
+        self._log.error(
+            f"service_id={self.config.service_id} has taken no snapshot: {what}",
+            raised,
+            f"log_position={position}",
+        )
 
     def _end(self, termination: ServiceTerminationPosition) -> None:
         """Begin to end; a course that runs is given up."""
