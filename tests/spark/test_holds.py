@@ -114,6 +114,20 @@ def test_a_query_reads_a_new_recording_from_where_it_begins_once_it_is_held(
     assert held(tmp_path).keys() == {0, 1}
 
 
+@pytest.mark.parametrize("options", [{}, {"startPosition": 5000, "endPosition": 5000}], ids=["all", "none"])
+def test_a_recording_of_which_nothing_is_wanted_is_not_held(tmp_path: Path, options: dict[str, int]) -> None:
+    """No commit would release it."""
+    files = RecordingFiles(tmp_path)
+    query = Query(tmp_path, retentionHold="orders", **options)
+    for _ in range(2):
+        assert query.latest({}) == {}
+        assert held(tmp_path) == ({} if options else {0: 0})
+    files.stop()
+    for _ in range(2):
+        assert query.latest({}) == {}
+        assert held(tmp_path) == {}
+
+
 def listings(directory: Path, count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[list[int], list[int]]:
     """How often looks and commits of a query over so many recordings list the directory."""
     calls = 0

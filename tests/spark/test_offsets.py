@@ -17,6 +17,7 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 import headrace
 from headrace.archive import Catalog, DirectoryStorage
 from headrace.archive.errors import ArchiveFileError
+from headrace.archive.files import holds
 from headrace.archive.files.catalog import STATE_DELETED, STATE_INVALID, STATE_VALID
 from headrace.positions import NULL_VALUE
 from headrace.spark import _recordings
@@ -237,6 +238,121 @@ def test_a_planned_batch_of_an_older_version_fails_if_all_of_it_was_purged(tmp_p
         query.rows({}, first)
     query.restarted(failOnDataLoss="false")
     assert query.rows({}, first) == []
+
+
+@pytest.mark.parametrize("is_active", [True, False])
+@pytest.mark.parametrize("change", ["purged", "begins later", "nothing"])
+def test_a_recording_that_was_read_to_end_position_has_ended(
+    tmp_path: Path, is_active: bool, change: str
+) -> None:
+    """Nothing that the query wants of it can go any more."""
+    payloads = [b"message %4d" % index * 20 for index in range(2000)]
+    files = RecordingFiles(tmp_path) if is_active else recorded(tmp_path, payloads)
+    if is_active:
+        files.append((payload, 0) for payload in payloads)
+    query = Query(tmp_path, endPosition=5000, retentionHold="orders")
+    first = query.latest({})
+    assert first == {"0": first["0"], "ended": [0], "began": {"0": 0}}
+    assert 5000 <= first["0"] < 6000
+    query.reader.commit(first)
+    assert holds(tmp_path) == []
+    if change == "begins later":
+        begin_at_segment(tmp_path, 0, 1)
+    elif change == "purged":
+        if is_active:
+            files.stop()
+        purge(tmp_path, 0)
+    for _ in range(2):
+        assert query.latest(first) == ({} if change == "purged" else first)
+        assert holds(tmp_path) == []
+        query.restarted()
+    # What another endPosition asks for is missing.
+    query.restarted(endPosition=50_000)
+    if change == "nothing":
+        assert query.latest(first)["0"] > first["0"]
+    else:
+        with pytest.raises(ArchiveFileError, match="recording_id=0 was"):
+            query.latest(first)
+
+
+def test_a_truncation_before_end_position_is_told(tmp_path: Path) -> None:
+    """The recording may go on with other messages that the query wants."""
+    recorded(tmp_path, [b"message %4d" % index * 20 for index in range(100)])
+    query = Query(tmp_path, endPosition=5000)
+    first = query.latest({})
+    for stop, is_told in ((5120, False), (2592, True)):
+        catalog = Catalog(DirectoryStorage(tmp_path))
+        catalog.update(0, stop_position=stop)
+        catalog.close()
+        if is_told:
+            with pytest.raises(ArchiveFileError, match=f"ends at position={stop} now: it was truncated"):
+                query.latest(first)
+        else:
+            assert query.latest(first) == first
+
+
+def stopped_within_a_message(directory: Path, whole: int) -> RecordingFiles:
+    files = RecordingFiles(directory)
+    files.append((b"x", 0) for _ in range(whole))
+    files.append_fragment(b"y" * 100, 0x80)
+    return files
+
+
+@pytest.mark.parametrize("whole", [0, 1])
+@pytest.mark.parametrize("options", [{}, {"endPosition": 100}], ids=["all", "endPosition"])
+def test_a_recording_that_stopped_within_a_message_has_ended(
+    tmp_path: Path, whole: int, options: dict[str, object]
+) -> None:
+    """The rest of that message does not come, so nothing of the recording is missing when it is purged."""
+    query = Query(tmp_path, retentionHold="orders", **options)
+    files = stopped_within_a_message(tmp_path, whole)
+    running = query.latest({})
+    assert running == ({"0": 64, "began": {"0": 0}} if whole else {})
+    assert len(holds(tmp_path)) == 1
+    files.stop()
+    at = 64 * whole
+    for start in ({}, running):
+        first = query.latest(start)
+        assert first == {"0": at, "ended": [0], "began": {"0": 0}, "unfinished": {"0": files.position}}
+        assert len(query.rows({}, first)) == whole
+        assert query.latest(first) == first
+    query.reader.commit(first)
+    assert holds(tmp_path) == []
+    query.restarted()
+    query.reader.prepareForTriggerAvailableNow()
+    assert query.latest(first) == first
+    assert holds(tmp_path) == []
+    set_state(tmp_path, 0, STATE_INVALID)
+    assert query.latest(first) == first
+    purge(tmp_path, 0)
+    assert query.latest(first) == {}
+
+
+def test_a_message_that_an_extension_finishes_is_read(tmp_path: Path) -> None:
+    """So the query stays at its beginning; and what an extension adds is missing if it is purged."""
+    files = stopped_within_a_message(tmp_path, 1)
+    query = Query(tmp_path, retentionHold="orders")
+    stop = files.position
+    files.append_fragment(b"z", 0x40)
+    files.append([(b"next", 0)])
+    files.stop()
+    end = files.position
+    catalog = Catalog(DirectoryStorage(tmp_path))
+    catalog.update(0, stop_position=stop)
+    catalog.close()
+    first = query.latest({})
+    assert first["unfinished"] == {"0": stop}
+    query.reader.commit(first)
+    catalog = Catalog(DirectoryStorage(tmp_path))
+    catalog.update(0, stop_position=end)
+    catalog.close()
+    second = query.latest(first)
+    assert second == {"0": end, "ended": [0]}
+    assert [one.position for one in holds(tmp_path)] == [64]
+    assert query.rows(first, second) == [(0, b"y" * 100 + b"z"), (0, b"next")]
+    purge(tmp_path, 0)
+    with pytest.raises(ArchiveFileError, match=f"was read up to position=64 of {end} only"):
+        query.latest(first)
 
 
 def test_a_query_that_finds_nothing_new_stays_at_its_offset(tmp_path: Path) -> None:

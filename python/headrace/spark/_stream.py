@@ -9,6 +9,7 @@ which it has not read, :class:`DataLoss` decides.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ from headrace.archive import ArchiveFileError
 from headrace.spark._archive_options import ArchiveFiles
 from headrace.spark._columns import batches
 from headrace.spark._hold import QueryHold
-from headrace.spark._offset import Offset, Positions, began, ended, offset_of, positions
+from headrace.spark._offset import Offset, Positions, began, ended, offset_of, positions, unfinished
 from headrace.spark._ranges import RangeTask, RecordingRange, tasks_of
 from headrace.spark._reading import opened
 from headrace.spark._recordings import (
@@ -83,8 +84,8 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._target: Positions | None = None
         self._loss = DataLoss(is_failure=options.fails_on_data_loss)
         self._is_warned = False
-        # How far the recordings go that the query saw at its last look.
-        self._ends: dict[str, int | None] = {}
+        # How far it wants the recordings that it saw at its last look.
+        self._wanted: dict[str, float] = {}
         name, archive = options.retention_hold, options.archive
         self._hold: QueryHold | None = None
         if name is not None and isinstance(archive, ArchiveFiles):
@@ -113,8 +114,9 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         refuse_unknown(self._options, chosen, known=map(int, read))
         if not chosen:
             self._warn_of_patterns()
-        chosen = self._held(chosen, read)
-        latest = self._without_gone(read, ended(start), chosen)
+        chosen = self._held(chosen, start)
+        latest = self._without_gone(start, chosen)
+        unfinished_to = _still_unfinished(start, chosen)
         backlog = {}
         at = {str(each.recording_id): self._next(each, read) for each in chosen}
         for selected in chosen:
@@ -125,21 +127,39 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             end = self._end(selected)
             if self._target is not None:
                 end = min(end, self._target.get(key, position))
-            if end > position:
+            if end > position and not self._is_read(selected, position, unfinished_to):
                 backlog[key] = selected, position, end
         budgets = _shared({key: end - position for key, (_, position, end) in backlog.items()}, limit)
         for key, (selected, position, end) in backlog.items():
             if budgets[key] > 0:
                 stop = min(end, position + budgets[key])
                 boundary = self._boundary(selected, position, stop, is_frame_at_start=key in read)
-                if boundary > position:
+                is_unfinished = boundary < stop and not selected.descriptor.is_active
+                if boundary > position or is_unfinished:
                     latest[key] = boundary
-        ends = {str(each.recording_id): each.descriptor.stop_position for each in chosen}
-        unchanged = ended(start) & (latest.keys() - ends)
-        done = unchanged | {key for key, end in ends.items() if latest.get(key) == end}
+                if is_unfinished and selected.end is not None:
+                    unfinished_to[key] = selected.end
+        return self._offset(start, latest, chosen, at, unfinished_to)
+
+    def _offset(
+        self,
+        start: Offset,
+        latest: Positions,
+        chosen: list[Selected],
+        at: Positions,
+        unfinished_to: Positions,
+    ) -> Offset:
+        """The offset after another, with positions that ``chosen`` and those before give."""
+        there = {str(each.recording_id): each for each in chosen}
+        done = ended(start) & (latest.keys() - there.keys())
+        for key, selected in there.items():
+            if key in latest and self._is_read(selected, latest[key], unfinished_to):
+                done.add(key)
         # Where nothing is new the offset stays as it is: to Spark another text is another batch.
+        read = positions(start)
         began_at = began(start) if latest == read else {key: at[key] for key in latest if key not in read}
-        return offset_of(latest, done, began_at=began_at)
+        still = {key: end for key, end in unfinished_to.items() if key in latest}
+        return offset_of(latest, done, began_at=began_at, unfinished_to=still)
 
     def reportLatestOffset(self) -> Offset:
         """How far everything is recorded, from which Spark reports the lag."""
@@ -184,22 +204,27 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         """Spark has committed everything before an offset."""
         if self._hold is not None:
             committed = positions(end)
+            reached = committed | unfinished(end)
             # One that was extended since is still needed.
-            done = {key for key in ended(end) if self._ends.get(key, committed[key]) == committed[key]}
+            done = {key for key in ended(end) if reached[key] >= self._wanted.get(key, 0)}
             self._hold.move(committed, done)
 
-    def _held(self, chosen: list[Selected], read: Positions) -> list[Selected]:
+    def _held(self, chosen: list[Selected], start: Offset) -> list[Selected]:
         """Hold what the query has not read of recordings, and look at them again if they were not held before.
 
         A retention may have come between the first look and the hold.
         """
-        self._ends = {
-            str(each.recording_id): None if each.descriptor.is_active else each.end for each in chosen
-        }
+        self._wanted = {str(each.recording_id): self._wanted_end(each) for each in chosen}
         if self._hold is None:
             return chosen
+        read, unfinished_to = positions(start), _still_unfinished(start, chosen)
         at = {each.recording_id: read.get(str(each.recording_id), self._first(each)) for each in chosen}
-        unread = {key: position for key, position in at.items() if self._ends[str(key)] != position}
+        is_read = {
+            each.recording_id: self._is_read(each, at[each.recording_id], unfinished_to) for each in chosen
+        }
+        unread = {each: position for each, position in at.items() if not is_read[each]}
+        # No commit will speak of a recording that ended empty.
+        self._hold.release({each for each in at if is_read[each] and str(each) not in read})
         begun = self._hold.begin(unread)
         if not begun:
             return chosen
@@ -217,10 +242,20 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         except ConfigError as refusal:
             _LOG.warning("%s; the query waits for recordings that match", refusal)
 
-    def _without_gone(self, read: Positions, ended_keys: set[str], chosen: list[Selected]) -> Positions:
+    def _wanted_end(self, selected: Selected) -> float:
+        """Up to where there may be messages of a recording that the query wants."""
+        end = math.inf if selected.descriptor.is_active or selected.end is None else selected.end
+        return end if self._options.end_position is None else min(end, self._options.end_position)
+
+    def _is_read(self, selected: Selected, position: int, unfinished_to: Positions) -> bool:
+        """Whether nothing of a recording is left to read from a position on."""
+        reached = max(position, unfinished_to.get(str(selected.recording_id), 0))
+        return reached >= self._wanted_end(selected)
+
+    def _without_gone(self, start: Offset, chosen: list[Selected]) -> Positions:
         """Positions without the recordings that are gone for good and were read to their end."""
-        latest = dict(read)
-        known = {int(key) for key in read}
+        latest = positions(start)
+        known = {int(key) for key in latest}
         held = set() if self._hold is None else self._hold.held()
         missing = (known | held) - {each.recording_id for each in chosen}
         found_gone = look_up(self._options.archive, missing)
@@ -228,16 +263,22 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         for recording_id, found in found_gone.items():
             if isinstance(found, Gone) and recording_id in known:
                 key = str(recording_id)
-                end = found.end if found.end is not None or key not in ended_keys else read[key]
-                if end is None or read[key] < end:
-                    self._loss.found(
-                        f"recording_id={recording_id} {found.reason}, and was read up to position={read[key]} "
-                        + ("only; where it ended is not known" if end is None else f"of {end} only")
-                    )
+                self._check_gone(key, found, start)
                 # A recording that the options name is known by its key, and one that is invalid may come back.
                 if found.is_deleted and self._options.recordings is None:
                     del latest[key]
         return latest
+
+    def _check_gone(self, key: str, found: Gone, start: Offset) -> None:
+        """Tell of what the query has not read of a recording that is gone."""
+        position, bound = positions(start)[key], self._options.end_position
+        reached = unfinished(start).get(key, position)
+        is_read = key in ended(start) if found.end is None else reached >= found.end
+        if not is_read and (bound is None or position < bound):
+            self._loss.found(
+                f"recording_id={key} {found.reason}, and was read up to position={position} "
+                + ("only; where it ended is not known" if found.end is None else f"of {found.end} only")
+            )
 
     def _release_gone(self, found: dict[int, Selected | Gone], known: set[int]) -> None:
         """End the holds of recordings that were purged, whatever left them there."""
@@ -249,8 +290,13 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def _next(self, selected: Selected, read: Positions) -> int:
         """Where a recording is to be read on, or from."""
-        key = str(selected.recording_id)
-        return self._checked(selected, read[key]) if key in read else self._first(selected)
+        key, bound = str(selected.recording_id), self._options.end_position
+        if key not in read:
+            return self._first(selected)
+        if bound is not None and bound <= read[key] and (selected.end is None or bound <= selected.end):
+            # What is wanted was read, whatever became of it.
+            return read[key]
+        return self._checked(selected, read[key])
 
     def _planned(self, selected: Selected, begin: int | None, stop: int) -> int:
         """From where a batch reads a recording; ``None`` if its offsets do not say, as of older versions."""
@@ -308,6 +354,16 @@ class RecordingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         )
         with opened(part, self._options, with_payload=False, filtered=False) as reader:
             return max(position, reader.boundary())
+
+
+def _still_unfinished(start: Offset, chosen: list[Selected]) -> Positions:
+    """Where recordings stopped within a message, and have not gone on since an offset."""
+    there = {str(each.recording_id): each for each in chosen}
+    return {
+        key: end
+        for key, end in unfinished(start).items()
+        if key not in there or (there[key].end == end and not there[key].descriptor.is_active)
+    }
 
 
 def _shared(backlog: dict[str, int], limit: ReadLimit) -> dict[str, int]:
