@@ -6,6 +6,7 @@ Spark gives every value as text and every name in lower case.
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterable, Mapping
 from typing import NoReturn
 
@@ -16,6 +17,9 @@ __all__ = ["INT32", "MILLISECONDS", "Options", "refuse"]
 
 INT32 = (-(1 << 31), (1 << 31) - 1)
 MILLISECONDS = (1, 3_600_000)
+_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
+_EIGHT_DIGITS = re.compile(r"[0-9]{8}")
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def refuse(name: str, value: object, rule: str) -> NoReturn:
@@ -77,7 +81,9 @@ class Options:
         value = self.text(name)
         if value is None:
             return None
-        if value.lstrip("-").isdigit():
+        if _EIGHT_DIGITS.fullmatch(value):
+            _refuse_eight_digits(name, value)
+        if _NUMBER.fullmatch(value):
             return int(value) * 1_000_000
         try:
             moment = datetime.datetime.fromisoformat(value)
@@ -85,5 +91,15 @@ class Options:
             refuse(name, value, "must be ISO 8601, such as 2026-01-31T12:00:00Z, or milliseconds since 1970")
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=datetime.UTC)
-        since_epoch = moment - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-        return since_epoch // datetime.timedelta(microseconds=1) * 1000
+        return (moment - _EPOCH) // datetime.timedelta(microseconds=1) * 1000
+
+
+def _refuse_eight_digits(name: str, value: str) -> NoReturn:
+    """Both readings are right: a day without hyphens is ISO 8601."""
+    as_time = (_EPOCH + datetime.timedelta(milliseconds=int(value))).replace(tzinfo=None)
+    rule = f"{as_time.isoformat(timespec='milliseconds')}Z for milliseconds since 1970"
+    try:
+        day = datetime.date.fromisoformat(value)
+    except ValueError:
+        refuse(name, value, f"may be a day or milliseconds: write {rule}")
+    refuse(name, value, f"may be a day or milliseconds: write {day.isoformat()} for the day, or {rule}")

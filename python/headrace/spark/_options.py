@@ -23,6 +23,7 @@ _NAMES = (
 # fmt: on
 _ALL = "all"
 _INT64_MAX = (1 << 63) - 1
+_INT64_DIGITS = len(str(_INT64_MAX))
 _POSITION = (0, _INT64_MAX)
 TimestampUnit = {"reserved_value_ns": 1, "reserved_value_us": 1000, "reserved_value_ms": 1_000_000}
 """What ``timestamps`` may be, and nanoseconds in a unit of it."""
@@ -106,12 +107,13 @@ def _recordings(options: Options) -> tuple[int, ...] | None:
     if value.strip().lower() == _ALL:
         return None
     words = [word.strip() for word in value.split(",")]
-    if not all(word.isdigit() for word in words):
+    if not all(word.isascii() and word.isdigit() for word in words):
         refuse("recordings", value, "must be recording ids separated by commas, or all")
-    ids = tuple(sorted({int(word) for word in words}))
-    if ids[-1] > _INT64_MAX:
-        refuse("recordings", ids[-1], f"must be at most {_INT64_MAX}")
-    return ids
+    for word in words:
+        # Python makes no number of thousands of digits.
+        if len(word.lstrip("0")) > _INT64_DIGITS or int(word) > _INT64_MAX:
+            refuse("recordings", word, f"must be at most {_INT64_MAX}")
+    return tuple(sorted(set(map(int, words))))
 
 
 def _columns(options: Options) -> tuple[str, ...] | None:

@@ -144,16 +144,19 @@ class RecordingRange:
 
 
 def reserved_bounds(options: ReadOptions) -> tuple[int, int]:
-    """Least and greatest reserved value that the options' times allow."""
+    """Least and greatest reserved value that the options' times allow; the first is greater where none is."""
     unit = options.timestamp_unit_ns
+    least, greatest = _INT64
     if unit is None:
-        return _INT64
-    low, high = _INT64
+        return least, greatest
+    low, high = least, greatest
     if options.start_time_ns is not None:
         low = -(-options.start_time_ns // unit)
     if options.end_time_ns is not None:
         high = -(-options.end_time_ns // unit) - 1
-    return low, high
+    if low > greatest or high < least:
+        return greatest, least
+    return max(low, least), min(high, greatest)
 
 
 def filter_of(options: ReadOptions) -> MessageFilter:
