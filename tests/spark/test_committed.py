@@ -118,6 +118,71 @@ def test_batches_that_are_left_out_are_told(caplog: pytest.LogCaptureFixture) ->
     )
 
 
+def row(attempt: int, number: int, payload: bytes = b"x", batch_id: int = 0) -> bytes:
+    (message,) = row_messages(pa.array([payload]), QUERY, batch_id, attempt, number).to_pylist()
+    return message
+
+
+STRAYS = [
+    ([row(1, 0), row(1, 2), marker_message(QUERY, 0, [Attempt(1, 2)])], "row 2 of attempt 1 .* has 2 rows"),
+    ([marker_message(QUERY, 0, [Attempt(1, 2)]), row(1, 0), row(1, 2)], "row 2 of attempt 1 .* has 2 rows"),
+    ([row(1, -1)], "row -1 of attempt 1"),
+    (
+        [
+            marker_message(QUERY, 0, [Attempt(1, 3)]),
+            row(1, 0),
+            row(1, 2),
+            marker_message(QUERY, 0, [Attempt(1, 2)]),
+        ],
+        "attempt 1 has 3 rows by one marker of batch 0, and 2 by another",
+    ),
+]
+
+
+@pytest.mark.parametrize(("messages", "rule"), STRAYS)
+def test_a_row_that_its_attempt_cannot_have_is_refused(messages: list[bytes], rule: str) -> None:
+    """It comes from another program, and takes no row's place: what is good goes on."""
+    batches = CommittedBatches(-1)
+    *before, stray = messages
+    for message in before:
+        assert batches.on_message(message) == []
+    with pytest.raises(EnvelopeError, match=rule):
+        batches.on_message(stray)
+    rest = [row(1, 1), row(1, 0), marker_message(QUERY, 0, [Attempt(1, 2)])]
+    if "3 rows" in rule:
+        rest = [row(1, 1)]
+    whole = [each for message in rest for each in batches.on_message(message)]
+    assert [(each.batch_id, each.payloads) for each in whole] == [
+        (0, [b"x"] * (3 if "3 rows" in rule else 2))
+    ]
+
+
+def test_a_marker_that_names_an_attempt_twice_is_refused() -> None:
+    """Its rows would come out twice."""
+    batches = CommittedBatches(-1)
+    batches.on_message(row(1, 0))
+    with pytest.raises(EnvelopeError, match="a marker names attempt 1 twice"):
+        batches.on_message(marker_message(QUERY, 0, [Attempt(1, 1), Attempt(1, 1)]))
+
+
+def test_a_query_that_failed_can_be_forgotten() -> None:
+    """Each write of a frame is a query of its own, whose rows wait for good if it fails."""
+    batches = CommittedBatches()
+    failed, done = uuid.UUID(int=1), uuid.UUID(int=2)
+    for number in range(3):
+        (message,) = row_messages(pa.array([b"x"]), failed, 0, 5, number).to_pylist()
+        batches.on_message(message)
+    (message,) = row_messages(pa.array([b"y"]), done, 0, 6, 0).to_pylist()
+    batches.on_message(message)
+    (whole,) = batches.on_message(marker_message(done, 0, [Attempt(6, 1)]))
+    assert whole.payloads == [b"y"]
+    assert batches.waiting() == {failed: 3, done: 0}
+    batches.forget(failed)
+    batches.forget(done)
+    batches.forget(uuid.UUID(int=3))
+    assert batches.waiting() == {}
+
+
 @pytest.mark.parametrize(
     ("after", "error", "rule"),
     [

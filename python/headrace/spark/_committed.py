@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from headrace._arguments import checked
 from headrace._checks import wrong
-from headrace.spark._envelope import Attempt, Marker, Row, unpack
+from headrace.spark._envelope import Attempt, EnvelopeError, Marker, Row, unpack
 
 __all__ = ["CommittedBatch", "CommittedBatches"]
 
@@ -31,20 +31,62 @@ class _Pending:
 
     rows: dict[int, dict[int, bytes]] = field(default_factory=dict)
     markers: list[tuple[Attempt, ...]] = field(default_factory=list)
+    counts: dict[int, int] = field(default_factory=dict)
 
     def put(self, message: Row | Marker) -> None:
+        """Keep what came.
+
+        Raises:
+            EnvelopeError: It contradicts what came before.
+        """
         if isinstance(message, Row):
+            count = self.counts.get(message.attempt)
+            if count is not None and message.row >= count:
+                raise _stray(message.batch_id, message.attempt, message.row, count)
             self.rows.setdefault(message.attempt, {}).setdefault(message.row, message.payload)
         elif message.attempts not in self.markers:
-            self.markers.append(message.attempts)
+            self._put_marker(message)
+
+    def _put_marker(self, marker: Marker) -> None:
+        for each in marker.attempts:
+            if (count := self.counts.get(each.number, each.count)) != each.count:
+                raise EnvelopeError(
+                    f"attempt {each.number} has {count} rows by one marker of batch {marker.batch_id}, and "
+                    f"{each.count} by another: another program publishes markers on this stream"
+                )
+        self.markers.append(marker.attempts)
+        self.counts.update((each.number, each.count) for each in marker.attempts)
+        strays = [
+            (each, number)
+            for each in marker.attempts
+            for number in self.rows.get(each.number, ())
+            if number >= each.count
+        ]
+        for each, number in strays:
+            del self.rows[each.number][number]
+        if strays:
+            each, number = strays[0]
+            raise _stray(marker.batch_id, each.number, number, each.count)
+
+    def row_count(self) -> int:
+        """How many rows came, those of attempts that do not count included."""
+        return sum(map(len, self.rows.values()))
 
     def payloads(self) -> list[bytes] | None:
         """The rows of the first marker all of whose rows are there."""
         for attempts in self.markers:
-            # An attempt numbers its rows from 0 on, so their number tells whether all are there.
+            # An attempt numbers its rows from 0 on, and has none beyond its count, so their number tells whether all
+            # are there.
             if all(len(self.rows.get(each.number, ())) >= each.count for each in attempts):
                 return [self.rows[each.number][row] for each in attempts for row in range(each.count)]
         return None
+
+
+def _stray(batch_id: int, attempt: int, row: int, count: int) -> EnvelopeError:
+    return EnvelopeError(
+        f"row {row} of attempt {attempt} of batch {batch_id} is left out: by the marker the attempt has {count} rows, "
+        "numbered from 0 on; another program publishes rows on this stream"
+    )
 
 
 @dataclass(slots=True)
@@ -68,7 +110,9 @@ class CommittedBatches:
     publish a query's rows and markers, so a later batch may be whole first also where the reader was there from the
     beginning. A reader that has the beginning, as of a recording, gives ``after=-1``, and no batch is left out.
 
-    Not thread-safe. Memory: all rows that came of batches that are not whole yet.
+    Not thread-safe. Memory: all rows that came of batches that are not whole yet, and some bytes for each query. Each
+    write of a frame is a query of its own; the rows of one that failed wait for good. :meth:`waiting` tells of them,
+    and :meth:`forget` drops them.
 
     Args:
         after: The batch after which this reader goes on; -1 to begin with the first. A number is for every query on
@@ -93,7 +137,8 @@ class CommittedBatches:
         """Take a message; gives the batches that are whole with it, mostly none.
 
         Raises:
-            EnvelopeError: The message is not of marked delivery.
+            EnvelopeError: The message is not of marked delivery, or a row or a marker contradicts a marker. What is
+                wrong is left out, and the reader may go on.
         """
         taken = unpack(message)
         query = self._queries.setdefault(taken.query_id, _Query(self._after))
@@ -101,6 +146,21 @@ class CommittedBatches:
             return []
         query.pending.setdefault(taken.batch_id, _Pending()).put(taken)
         return list(_whole(taken.query_id, query, taken.batch_id))
+
+    def waiting(self) -> dict[uuid.UUID, int]:
+        """The queries of which something is kept, and how many rows of each wait for their batch."""
+        return {
+            query_id: sum(pending.row_count() for pending in query.pending.values())
+            for query_id, query in self._queries.items()
+        }
+
+    @checked
+    def forget(self, query_id: uuid.UUID) -> None:
+        """Drop what is kept of a query, of which no more will come; it need not be known.
+
+        What comes of it all the same is taken as of a query that this reader has not seen.
+        """
+        self._queries.pop(query_id, None)
 
 
 def _whole(query_id: uuid.UUID, query: _Query, batch_id: int) -> Iterator[CommittedBatch]:
@@ -126,5 +186,5 @@ def _leave_out(query_id: uuid.UUID, query: _Query, first: int) -> None:
             query_id,
             first,
             number,
-            sum(map(len, query.pending.pop(number).rows.values())),
+            query.pending.pop(number).row_count(),
         )

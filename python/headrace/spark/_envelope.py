@@ -125,10 +125,17 @@ def unpack(message: bytes) -> Row | Marker:
         raise EnvelopeError(f"no header of marked delivery: magic={magic:#x} version={version} kind={kind}")
     query_id, rest = uuid.UUID(bytes=query), message[_HEADER.size :]
     if kind == KIND_ROW:
+        if number < 0:
+            raise EnvelopeError(f"row {number} of attempt {attempt}: rows are numbered from 0 on")
         return Row(query_id, batch_id, attempt, number, rest)
     if number < 0 or len(rest) != _ATTEMPT.size * number:
         raise EnvelopeError(f"a marker of {number} attempts has {len(rest)} bytes to name them")
     attempts = tuple(Attempt(*values) for values in _ATTEMPT.iter_unpack(rest))
     if any(each.count < 1 for each in attempts):
         raise EnvelopeError("a marker names an attempt that published no row")
+    named = set()
+    for each in attempts:
+        if each.number in named:
+            raise EnvelopeError(f"a marker names attempt {each.number} twice")
+        named.add(each.number)
     return Marker(query_id, batch_id, attempts)
