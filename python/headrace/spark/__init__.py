@@ -40,7 +40,8 @@ What to read of it, for both sources:
 ``sessionId``         Only messages of this publisher.
 ``startPosition``     Only messages that begin at this position or later.
 ``endPosition``       Only messages that begin before this position.
-``startTime``         From this time on; ISO 8601, or milliseconds since 1970.
+``startTime``         From this time on; ISO 8601, or milliseconds since 1970. Eight digits, which may be either, are
+                      refused.
 ``endTime``           Before this time.
 ``timestamps``        ``reserved_value_ns``, ``_us`` or ``_ms``: what publishers put into the reserved value.
                       There is a column ``timestamp`` then, and the two times choose messages by it.
