@@ -10,6 +10,7 @@ import pytest
 
 from headrace.archive.client import requests
 from headrace.cluster.log.recording_log import RecordingLog
+from headrace.cluster.mark_file import ClusterMarkFile
 from headrace.testing import World
 from tests.cluster.members import Member
 
@@ -53,3 +54,24 @@ def test_a_term_that_no_file_takes_is_stood_for_again(
     assert [term.leadership_term_id for term in member.context.recording_log] == list(range(term_id + 1))
     member.restart(keeps_writes=True)
     assert member.module.leadership_term_id == term_id + 1
+
+
+def test_what_is_told_of_a_failure_may_close_a_module_that_is_stepped(
+    member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It closes after the turn, which goes on."""
+    told: list[tuple[str, bool]] = []
+
+    def close(text: str) -> None:
+        member.module.close()
+        told.append((text, member.module.is_closed))
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(member.module._log, "_on_error", close)
+    monkeypatch.setattr(ClusterMarkFile, "update", refuse)
+    member.until(lambda: member.module.is_closed, "the end")
+    assert "cannot say in the mark file that this module runs" in told[0][0]
+    assert not told[0][1]
+    assert member.module.failure is None

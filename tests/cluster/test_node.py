@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from benches.processes import ROOT
 
-from headrace import Client, ConfigError, DriverTimeoutError, MediaDriver, aio
+from headrace import Client, ConfigError, DriverTimeoutError, HeadraceError, MediaDriver, aio
 from headrace.archive import Archive, ArchiveServer
 from headrace.cluster import (
     ClientSession,
@@ -372,21 +373,90 @@ def test_a_node_that_is_closed_elsewhere_ends_the_wait(tmp_path: Path) -> None:
         other.join()
 
 
-def test_a_handler_may_close_its_node(tmp_path: Path) -> None:
-    class Closer(Total):
-        def on_session_message(
-            self, session: ClientSession | None, timestamp: int, message: bytes, position: int
-        ) -> None:
-            node.close()
+class Closer(Total):
+    """Calls what it is given in a handler, and notes how that went."""
 
-    node = ClusterNode(Closer(), directory=tmp_path)
-    with node.connect() as client:
-        client.offer_blocking(b"end")
+    def __init__(self, handler: str) -> None:
+        super().__init__()
+        self.handler = handler
+        self.asked: Callable[[], object] = lambda: None
+        self.noted: list[object] = []
+
+    def _ask(self, handler: str) -> None:
+        if handler != self.handler:
+            return
+        try:
+            self.asked()
+        except ClusterError as refused:
+            self.noted.append(str(refused))
+        self.noted.append(f"{handler} returns")
+
+    def on_session_open(self, session: ClientSession, timestamp: int) -> None:
+        self._ask("on_session_open")
+
+    def on_session_message(
+        self, session: ClientSession | None, timestamp: int, message: bytes, position: int
+    ) -> None:
+        self._ask("on_session_message")
+        super().on_session_message(session, timestamp, message, position)
+
+    def on_terminate(self, cluster: Cluster) -> None:
+        self.noted.append("on_terminate")
+
+
+@pytest.mark.parametrize("handler", ["on_session_open", "on_session_message"])
+@pytest.mark.parametrize("is_invoked", [False, True], ids=["threaded", "invoked"])
+def test_a_handler_may_close_its_node(tmp_path: Path, handler: str, is_invoked: bool) -> None:
+    """The handler goes on to its end, and only then the service is told to end."""
+    service = Closer(handler)
+    node = ClusterNode(service, directory=tmp_path, is_invoked=is_invoked)
+    service.asked = node.close
+    with connecting(node, is_invoked) as send:
+        send(b"1")
+        await_true(lambda: (is_invoked and node.do_work()) or node.is_closed)
         assert node.wait(TIMEOUT_S)
         assert node.failure is None
+        assert service.noted == [f"{handler} returns", "on_terminate"]
     node.close()
     with ClusterNode(Total(), directory=tmp_path) as again:
         again.wait_until_leader(TIMEOUT_S)
+
+
+def test_a_handler_of_a_node_that_is_stepped_cannot_wait_for_the_node(tmp_path: Path) -> None:
+    service = Closer("on_session_message")
+    with ClusterNode(service, directory=tmp_path, is_invoked=True) as node, connecting(node, True) as send:
+        for service.asked in (node.take_snapshot, node.wait, node.do_work, node.containers[0].do_work):
+            send(b"1")
+            await_true(lambda: (node.do_work() and False) or bool(service.noted))
+            refused, returns = service.noted
+            assert "handler" in str(refused)
+            assert returns == "on_session_message returns"
+            service.noted.clear()
+        assert node.failure is None
+        assert service.value == 4
+
+
+@contextlib.contextmanager
+def connecting(node: ClusterNode, is_invoked: bool) -> Iterator[Callable[[bytes], None]]:
+    """A client that connects, whatever becomes of the node meanwhile; gives what sends, once it is connected."""
+    node.wait_until_leader(TIMEOUT_S)
+    with node.connect_driver() as client:
+        pending = ClusterClient.request(client, ingress_channel="aeron:ipc", egress_channel="aeron:ipc")
+        clients: list[ClusterClient] = []
+
+        def send(message: bytes) -> None:
+            def is_sent() -> bool:
+                if is_invoked:
+                    node.do_work()
+                with contextlib.suppress(HeadraceError):
+                    if not clients and (connected := pending.poll()) is not None:
+                        clients.append(connected)
+                    return bool(clients) and clients[0].offer(message) > 0
+                return node.has_ended
+
+            await_true(lambda: is_sent() or node.has_ended)
+
+        yield send
 
 
 def test_a_nodes_parts_use_the_same_streams(tmp_path: Path) -> None:

@@ -495,3 +495,29 @@ def test_closing_it_tells_the_service(rig: Rig) -> None:
     container.close()
     container.close()
     assert service.names().count("on_terminate") == 1
+
+
+@pytest.mark.parametrize("name", ["on_session_open", "on_session_message", "on_take_snapshot"])
+def test_a_handler_may_close_a_container_that_is_stepped(rig: Rig, name: str) -> None:
+    """It closes after the turn: a handler is not told to end while another one runs."""
+    service = Recorder()
+    containers: list[ServiceContainer] = []
+    seen: list[bool] = []
+
+    def close(*_: object) -> None:
+        (container,) = containers
+        container.close()
+        seen.append(container.is_closed or "on_terminate" in service.names())
+
+    setattr(service, name, close)
+    module, container = rig.started(service)
+    containers.append(container)
+    module.term()
+    module.open(5)
+    module.message(5, b"one")
+    module.snapshot()
+    rig.until(lambda: container.is_closed)
+    assert seen == [False]
+    assert service.names().count("on_terminate") == 1
+    assert container.failure is None
+    container.close()

@@ -27,6 +27,7 @@ from headrace.client._local_driver import check_driver
 from headrace.cluster.client.client import ClusterClient
 from headrace.cluster.directory import ClusterDirectory
 from headrace.cluster.errors import ClusterError, ClusterFileError
+from headrace.cluster.ground.stepped import OwnTurn
 from headrace.cluster.member.consensus_module import ConsensusModule
 from headrace.cluster.member.states import Toggle
 from headrace.cluster.node_settings import NodeSettings
@@ -100,9 +101,10 @@ class ClusterNode(Closing):
         **settings: Unpack[ConsensusModuleSettings],
     ) -> None:
         self._is_closed = False
-        # A handler closed it: the thread lets go of what is held once its turn is over.
+        # A handler closed it: what takes the turn lets go of what is held once that is over.
         self._closes_itself = False
         self._thread: threading.Thread | None = None
+        self._own_turn = OwnTurn()
         self._stop = threading.Event()
         self._has_run = threading.Event()
         self._failure: BaseException | None = None
@@ -229,7 +231,7 @@ class ClusterNode(Closing):
     # --- turns -----------------------------------------------------------------------------------------------------
 
     def do_work(self) -> int:
-        """One turn of everything; gives how much there was to do. Only with ``is_invoked=True``.
+        """One turn of everything; gives how much there was to do, and 0 once closed. Only with ``is_invoked=True``.
 
         Raises:
             HeadraceError: A part cannot go on; the others are told to end.
@@ -238,15 +240,30 @@ class ClusterNode(Closing):
             raise ClusterError(
                 "do_work: the node has a thread of its own; give is_invoked=True to step it yourself"
             )
-        return self._turns.do_work()
+        self._own_turn.check_is_over("do_work")
+        if self._is_closed:
+            return 0
+        try:
+            with self._own_turn:
+                return self._turns.do_work()
+        finally:
+            self._let_go_if_due()
+
+    def _let_go_if_due(self) -> None:
+        if self._closes_itself:
+            self._held.close()
 
     def _check_waits(self, what: str) -> None:
         """Refuse to wait for the thread that would have to go on meanwhile."""
-        if self._thread is threading.current_thread():
+        if self._is_in_handler:
             raise ClusterError(
-                f"{what}: a handler of a service runs on the node's own thread, which would wait for itself; call it "
-                "from another thread"
+                f"{what}: a handler of a service runs on the thread that takes the node's turns, which would wait for "
+                "itself; call it from another thread"
             )
+
+    @property
+    def _is_in_handler(self) -> bool:
+        return self._thread is threading.current_thread() or self._own_turn.is_under_way
 
     def _run(self) -> None:
         try:
@@ -254,8 +271,7 @@ class ClusterNode(Closing):
         except BaseException as failure:
             self._failure = failure
         finally:
-            if self._closes_itself:
-                self._held.close()
+            self._let_go_if_due()
             self._has_run.set()
 
     def wait(self, timeout_s: float | None = None) -> bool:
@@ -279,9 +295,12 @@ class ClusterNode(Closing):
         elif not self.has_ended:
             deadline = self.module._clock.deadline(timeout_s)
             try:
-                self._turns.run(lambda: self._is_closed or deadline.is_over)
+                with self._own_turn:
+                    self._turns.run(lambda: self._is_closed or deadline.is_over)
             except Exception as failure:
                 self._failure = failure
+            finally:
+                self._let_go_if_due()
         if self._found() is not None:
             raise self._end()
         return self.has_ended
@@ -405,8 +424,8 @@ class ClusterNode(Closing):
         """
         was_closed, self._is_closed = self._is_closed, True
         self._stop.set()
-        if self._thread is threading.current_thread():
-            self._closes_itself = not was_closed
+        if self._is_in_handler:
+            self._closes_itself = self._closes_itself or not was_closed
             return
         if self._thread is not None:
             self._thread.join()

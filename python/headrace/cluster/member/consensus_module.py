@@ -12,7 +12,7 @@ from headrace._exceptions import HeadraceError
 from headrace._weak import weakly
 from headrace.archive.client import requests
 from headrace.archive.files.storage import DirectoryStorage, Storage
-from headrace.client._agent import Agent, hear
+from headrace.client._agent import hear
 from headrace.client._local_driver import check_driver
 from headrace.clock import SYSTEM_CLOCK, Clock
 from headrace.cluster.errors import ClusterTerminalError
@@ -21,6 +21,7 @@ from headrace.cluster.ground.courses import Course, Running
 from headrace.cluster.ground.log import AgentLog, open_log
 from headrace.cluster.ground.marks import mark_fields
 from headrace.cluster.ground.node_archive import NodeArchive, node_archive_config
+from headrace.cluster.ground.stepped import SteppedAgent
 from headrace.cluster.log.recording_log import RECORDING_LOG_NAME, RecordingLog
 from headrace.cluster.mark_file import MARK_NAME, ClusterComponentType, ClusterMarkFile, MarkFields
 from headrace.cluster.member.applied import Applied
@@ -59,7 +60,7 @@ _SLOW_TICK_NS = 10_000_000
 
 
 @checked_class
-class ConsensusModule(Agent):
+class ConsensusModule(SteppedAgent):
     """The consensus module of a cluster's member, on a driver and beside an archive on it.
 
     Runs in a thread of its own; with ``is_invoked=True`` in yours instead, which then calls :meth:`do_work`. It begins
@@ -294,7 +295,7 @@ class ConsensusModule(Agent):
         """
         if self._is_closed or self.has_terminated:
             return 0
-        return self._guarded(self._turn)
+        return self._taken(lambda: self._guarded(self._turn))
 
     def note_failed_service(self, service_id: int, failure: BaseException) -> None:
         """The node ends, since a service that runs in it has failed: operators look into this error log first."""
@@ -383,7 +384,7 @@ class ConsensusModule(Agent):
         if self._ingress is None or self._is_closed or self.has_terminated:
             return 0
         self._context.now_ns = self._context.time.now_ns()
-        return self._guarded(lambda: self._lead() + self._services.poll())
+        return self._taken(lambda: self._guarded(lambda: self._lead() + self._services.poll()))
 
     def commit(self) -> int:
         """Look how far the archive has the log, which a cluster of one agrees upon; gives 1 if that is further.
@@ -516,8 +517,8 @@ class ConsensusModule(Agent):
     def close(self) -> None:
         """Have services end where the log is agreed upon, and give up the directory. Waits for the module's thread.
 
-        From that thread itself, which runs ``on_error``, it does not wait: the module closes after its turn. The log
-        goes on with the next start. Closing again does nothing.
+        In ``on_error``, which runs within a turn, it does not wait: the module closes after that. The log goes on with
+        the next start. Closing again does nothing.
         """
         super().close()
 

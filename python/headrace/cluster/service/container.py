@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from headrace._arguments import checked_class
 from headrace._exceptions import ArchiveError, HeadraceError
 from headrace.archive.files.storage import DirectoryStorage, Storage
-from headrace.client._agent import Agent, hear
+from headrace.client._agent import hear
 from headrace.client._local_driver import check_driver
 from headrace.clock import SYSTEM_CLOCK, Clock, Deadline
 from headrace.cluster.errors import ClusterError, ClusterTerminalError
@@ -25,6 +25,7 @@ from headrace.cluster.ground.courses import Course, Running, until
 from headrace.cluster.ground.log import AgentLog, open_log
 from headrace.cluster.ground.marks import mark_fields
 from headrace.cluster.ground.snapshots import SnapshotPoint, other_snapshot
+from headrace.cluster.ground.stepped import SteppedAgent
 from headrace.cluster.mark_file import ClusterComponentType, ClusterMarkFile, service_mark_name
 from headrace.cluster.protocol.codes import Role
 from headrace.cluster.protocol.control import JoinLog, RequestServiceAck, ServiceTerminationPosition
@@ -65,7 +66,7 @@ _STORAGE_SPACE = "STORAGE_SPACE"
 
 
 @checked_class
-class ServiceContainer(Agent):
+class ServiceContainer(SteppedAgent):
     """A service of a cluster's member, running on the member's driver, in this process.
 
     Runs in a thread of its own; with ``is_invoked=True`` in yours instead, which then calls :meth:`do_work`. It waits
@@ -214,8 +215,9 @@ class ServiceContainer(Agent):
         Raises:
             ClusterError: The container cannot go on; it has ended.
         """
-        if self._is_closed:
-            return 0
+        return 0 if self._is_closed else self._taken(self._guarded_turn)
+
+    def _guarded_turn(self) -> int:
         try:
             return self._turn()
         except BaseException as failure:
@@ -255,6 +257,9 @@ class ServiceContainer(Agent):
         """
         if self._is_closed or not self._is_reading:
             return 0
+        return self._taken(self._guarded_read)
+
+    def _guarded_read(self) -> int:
         try:
             return self._read_log()
         except BaseException as failure:
@@ -564,7 +569,7 @@ class ServiceContainer(Agent):
     def close(self) -> None:
         """End the container; the consensus module of its member then ends too. Closing again does nothing.
 
-        Waits for the container's thread; on that thread, which runs the service, the container closes after its turn.
+        Waits for the container's thread. In a handler of the service it does not: the container closes after the turn.
         """
         super().close()
 
