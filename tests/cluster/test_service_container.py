@@ -471,6 +471,27 @@ def test_it_ends_when_the_module_is_gone_before_the_log_came(rig: Rig) -> None:
     assert container.failure is None
 
 
+def test_it_waits_for_a_module_where_it_found_the_counter_of_one_that_was_killed(rig: Rig) -> None:
+    """Which the driver frees once it has noticed; nothing was taken over from that one."""
+    service = Recorder()
+    killed = rig.module()
+    killed.recovery.close()
+    rig.world.run_for(0.1)
+    container = rig.container(service)
+    rig.until(lambda: container._commit is not None)
+    killed.client.close()
+    rig.world.run_for(1)
+    assert not container.is_closed
+    module = rig.module()
+    assert module.acked().relevant_id > 0
+    module.recovery.close()
+    module.join()
+    module.term()
+    rig.until(lambda: "on_new_leadership_term" in service.names())
+    assert service.names().count("on_start") == 1
+    assert container.failure is None
+
+
 def test_a_second_container_of_a_service_is_refused(rig: Rig) -> None:
     rig.container(Recorder())
     with pytest.raises(ClusterFileError, match="active mark file: "):

@@ -122,7 +122,8 @@ class ServiceContainer(SteppedAgent):
         self._service = service
         self._clock = clock or (SYSTEM_CLOCK if driver is None else driver._clock)
         storage = storage or DirectoryStorage(config.cluster_directory)
-        self._has_started = False
+        # Whether the service has taken over the state at which the node recovers, and whether it could.
+        self._has_begun = self._has_started = False
         self._mark_file = ClusterMarkFile(
             storage,
             service_mark_name(config.service_id),
@@ -275,9 +276,16 @@ class ServiceContainer(SteppedAgent):
 
     def _tick(self, now_ns: int) -> None:
         self._mark(now_ns)
-        if self._commit is not None and not self._is_ending and not self._is_counted(self._commit):
+        if self._commit is None or self._is_ending or self._is_counted(self._commit):
+            return
+        if self._has_begun:
             self._log.warning("the consensus module is gone: its commit position is no longer counted")
             self._end(ServiceTerminationPosition(log_position=self._position, ack_required=False))
+            return
+        # That of a module that was killed before this container was started, as the driver has noticed by now.
+        self._running.close()
+        self._commit = None
+        self._running.begin(self._starting())
 
     def _is_counted(self, counter: CounterRecord) -> bool:
         assert self._client is not None, "open until closed"
@@ -372,6 +380,7 @@ class ServiceContainer(SteppedAgent):
             messages: Iterable[bytes] | None = None
             if term_id != NULL_VALUE:
                 messages = yield from self._loaded(recordings)
+            self._has_begun = True
             state.silent_in = "on_start"
             try:
                 start = self._service.on_start
