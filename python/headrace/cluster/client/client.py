@@ -25,6 +25,7 @@ from headrace.cluster.protocol.codes import AdminResponseCode
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from headrace.client import Message
     from headrace.client._data import Data
     from headrace.client._local_driver import LocalDriver
     from headrace.clock import Clock
@@ -110,8 +111,9 @@ class ClusterClient(Closing):
         self._pid = os.getpid()
         # Held for each change of the session; handlers may call what holds it again.
         self._lock = threading.RLock()
-        # Held by the thread that takes messages from the stream.
-        self._reading = threading.Lock()
+        # Held by the thread that takes a message from the stream, until that is given or kept: none overtakes it. Taken
+        # before the other lock, or without waiting. Handlers may take messages too.
+        self._reading = threading.RLock()
 
     @classmethod
     def request(
@@ -342,7 +344,13 @@ class ClusterClient(Closing):
     def poll_message(self) -> ClusterMessage | None:
         """Take one message; ``None`` if none has come. Never blocks. Raises as :meth:`poll`."""
         with self._lock:
-            return self._session.take()
+            # A thread that waits for something else may have the next message, and not have kept it yet.
+            is_reading = self._reading.acquire(blocking=False)
+            try:
+                return self._session.take(may_read=is_reading)
+            finally:
+                if is_reading:
+                    self._reading.release()
 
     @overload
     def receive(self, timeout_s: None = None) -> ClusterMessage: ...
@@ -397,15 +405,19 @@ class ClusterClient(Closing):
             self.clock.sleep(wait_s)
             return
         try:
-            received = session.subscription.receive(timeout_s=wait_s)
+            received = self._received(wait_s)
+            with self._lock:
+                if received is not None and (message := session.accept(received)) is not None:
+                    session.hold(message)
+        finally:
+            self._reading.release()
+
+    def _received(self, wait_s: float) -> Message | None:
+        try:
+            return self._session.subscription.receive(timeout_s=wait_s)
         except ClosedError:
             self._check_open()
             raise
-        finally:
-            self._reading.release()
-        with self._lock:
-            if received is not None and (message := session.accept(received)) is not None:
-                session.hold(message)
 
     def _check_open(self) -> None:
         with self._lock:

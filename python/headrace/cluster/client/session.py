@@ -250,8 +250,11 @@ class ClusterSession:
 
     # --- from the cluster ------------------------------------------------------------------------------------------
 
-    def take(self) -> ClusterMessage | None:
+    def take(self, *, may_read: bool) -> ClusterMessage | None:
         """The next message, if one has come.
+
+        Args:
+            may_read: Also from the stream, and not only of what is held.
 
         Raises:
             ClosedError: This program has closed the session, or the client has ended.
@@ -264,7 +267,7 @@ class ClusterSession:
             return message
         if self.state is ClientState.CLOSED:
             raise self.end()
-        for _ in range(_IGNORED_A_POLL):
+        for _ in range(_IGNORED_A_POLL if may_read else 0):
             received = self._egress.poll_message()
             if received is None:
                 return None
