@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import decimal
+import functools
 import inspect
 import itertools
+import types
 import typing
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -168,6 +170,7 @@ class StateLayout:
     """The attributes that are the state of a class: all that are annotated, ``ClassVar`` excepted."""
 
     def __init__(self, kind: type) -> None:
+        _check_bases(kind)
         hints = typing.get_type_hints(kind, include_extras=True)
         self._hints = {name: hint for name, hint in hints.items() if typing.get_origin(hint) is not ClassVar}
         # Left where the snapshot has no such attribute.
@@ -189,7 +192,7 @@ class StateLayout:
                 self._packed(instance, name)
 
     def _check_annotated(self, instance: object) -> None:
-        for name in getattr(instance, "__dict__", ()):
+        for name in _own_names(instance):
             if name not in self._hints:
                 rule = "must be annotated in its class: what is not is in no snapshot; ClassVar is for what is no state"
                 where = f"{type(instance).__qualname__}.{name}"
@@ -247,6 +250,34 @@ class StateLayout:
                 )
 
 
+def _own_names(instance: object) -> Iterable[str]:
+    """The attributes that an object has room for beside those of its class: of its dictionary, and its slots."""
+    return itertools.chain(getattr(instance, "__dict__", ()), _slots(type(instance)))
+
+
+@functools.lru_cache(maxsize=1024)
+def _slots(kind: type) -> tuple[str, ...]:
+    names: list[str] = []
+    for base in kind.__mro__:
+        slots = base.__dict__.get("__slots__", ())
+        for name in [slots] if isinstance(slots, str) else slots:
+            if name not in ("__dict__", "__weakref__"):
+                is_private = name.startswith("__") and not name.endswith("__")
+                names.append(f"_{base.__name__.lstrip('_')}{name}" if is_private else name)
+    return tuple(names)
+
+
+def _check_bases(kind: type) -> None:
+    """Refuse a class that has state of the kind that its base is made of in C, such as the items of a dict."""
+    for base in kind.__mro__:
+        if base is not object and isinstance(base.__dict__.get("__new__"), types.BuiltinFunctionType):
+            rule = (
+                f"must not inherit from {base.__name__}, whose state is in no attribute, and so in no snapshot: keep a "
+                f"{base.__name__} in an attribute"
+            )
+            raise ConfigError(f"{kind.__qualname__}: {rule}", "instance", kind.__qualname__, rule)
+
+
 def _change(before: Any, after: Any) -> str | None:
     """What a value has lost once it was stored and read; ``None`` if nothing.
 
@@ -267,7 +298,7 @@ def _change(before: Any, after: Any) -> str | None:
             if isinstance(before, msgspec.Struct)
             else [field.name for field in dataclasses.fields(before)]
         )
-        beside = sorted(set(getattr(before, "__dict__", ())) - set(fields))
+        beside = sorted(name for name in _own_names(before) if name not in fields and hasattr(before, name))
         if beside:
             return f"has {before!r:.60}, of which a snapshot loses {beside[0]}: declare it as a field of its class"
         pairs = ((getattr(before, name, None), getattr(after, name, None)) for name in fields)
