@@ -252,7 +252,8 @@ class StateLayout:
 
 def _own_names(instance: object) -> Iterable[str]:
     """The attributes that an object has room for beside those of its class: of its dictionary, and its slots."""
-    return itertools.chain(getattr(instance, "__dict__", ()), _slots(type(instance)))
+    kind: Any = type(instance)
+    return itertools.chain(getattr(instance, "__dict__", ()), _slots(kind))
 
 
 @functools.lru_cache(maxsize=1024)
