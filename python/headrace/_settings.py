@@ -107,6 +107,7 @@ class DriverSettings(TypedDict, total=False):
     stream_session_limit: int | None
     image_limit: int | None
     image_memory_limit: int | None
+    newcomer_allowance: int | None
     event_limit: int | None
     unicast_flow_control_rrwm: int | None
     multicast_flow_control: str | None
@@ -529,6 +530,13 @@ class DriverConfig(DriverValues):
     image_memory_limit: int | None = _setting(None, "bytes", "aeron.headrace.image.memory.limit")
     """Most bytes of those images' logs, three terms each. On a small ``/dev/shm`` set it lower, so that
     forged SETUPs leave room for your own publications. Default: ``4g``."""
+
+    newcomer_allowance: int | None = _setting(None, "bytes", "aeron.headrace.newcomer.allowance")
+    """Bytes a second that a publication with ``control-mode=dynamic`` may send to addresses that ask which
+    streams it has, beyond as many as came from them. 0: none, since those addresses can be forged. A receiver
+    of Aeron's cannot say which stream it wants, and is told of one a second: where such receivers join a
+    channel of many streams, in a network that strangers cannot reach, 4k tells them of 128 at once. Default:
+    ``0``."""
 
     event_limit: int | None = _setting(None, "number", "aeron.headrace.event.limit")
     """How many changes of state the event log keeps, the newest, for ``headrace events``: 256 bytes each. 0:

@@ -2,9 +2,9 @@
 
 #![forbid(unsafe_code)]
 
+mod account;
 mod affinity;
 mod agent;
-mod allowance;
 mod conductor;
 pub mod config;
 mod directory;

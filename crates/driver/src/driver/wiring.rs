@@ -112,6 +112,7 @@ impl Wiring<'_> {
                 retransmit_linger_ns: config.retransmit_unicast_linger_ns,
                 adapts_linger: config.adapts_retransmit_linger(),
                 following: Following::within(config.reresolution_check_interval_ns),
+                newcomer_allowance: config.newcomer_allowance,
                 limits: SendLimits {
                     turn: config.max_messages_per_send.unwrap_or(usize::MAX),
                     call: config.sender_io_vector_capacity.unwrap_or(usize::MAX),

@@ -9,21 +9,18 @@
 //! stream. Source: specification, image connections, and end of stream.
 //!
 //! What comes pays for what is answered. An address in a packet may be another's, so no more is sent there than came:
-//! each frame pays for as many bytes as it has, and the first of a sender for one answer. A sender that lives says something every 100 ms, which pays for all that
+//! each frame pays for as many bytes as it has. A sender that lives says something every 100 ms, which pays for all that
 //! the protocol has a receiver say.
 
 use std::net::SocketAddr;
 
-use headrace_protocol::frame::{Setup, StatusMessage};
+use headrace_protocol::frame::Setup;
 
 /// How long a path counts that brings nothing.
 const LIVE_NS: i64 = 5_000_000_000;
 
 /// Time between two requests for the SETUP of a sender that is not known.
 const QUESTION_INTERVAL_NS: i64 = 1_000_000_000;
-
-/// What has to be paid for an answer. A longer one, with a group's tag or the text of a rejection, is sent on credit.
-const ANSWER_LENGTH: i64 = StatusMessage::LENGTH as i64;
 
 /// Status messages to a group from which nothing was heard, and to a sender at the control address when it is heard again: the
 /// addresses are the subscriber's word, not a stranger's. Such a sender says nothing to those that it has not heard, so the
@@ -54,7 +51,9 @@ struct Connection {
     /// It brings something after a silence, and its sender has not been looked at.
     is_new: bool,
     /// Bytes that may be sent to `control`.
-    credit: i64,
+    credit: usize,
+    /// Those of them that the last frame paid.
+    last_paid: usize,
     /// Status messages that may be sent there besides.
     greetings: u8,
 }
@@ -71,6 +70,7 @@ impl Connection {
             asked_ns: None,
             is_new: false,
             credit: 0,
+            last_paid: 0,
             greetings: group_control.map_or(0, |_| GREETINGS),
         }
     }
@@ -99,21 +99,21 @@ impl Connection {
         if takes_over {
             self.control = Some(address);
             self.control_heard_ns = now_ns;
-            self.credit = ANSWER_LENGTH; // what another has paid is not for this one
+            self.credit = self.last_paid; // what another has paid is not for this one
         }
         takes_over
     }
 
-    fn pay(&mut self, length: usize, least: i64) -> bool {
-        let can_pay = self.credit >= least;
+    fn pay(&mut self, length: usize) -> bool {
+        let can_pay = self.credit >= length;
         if can_pay {
-            self.credit -= length as i64;
+            self.credit -= length;
         }
         can_pay
     }
 
     fn pay_status(&mut self, length: usize) -> bool {
-        if self.pay(length, ANSWER_LENGTH) {
+        if self.pay(length) {
             return true;
         }
         let is_greeting = self.greetings > 0;
@@ -136,7 +136,7 @@ impl Connections {
         let connection = Connection {
             control: group_control.or(Some(source)),
             last_frame_ns: Some(now_ns),
-            credit: Setup::LENGTH as i64,
+            credit: Setup::LENGTH,
             greetings: 0,
             ..Connection::silent(group_control, now_ns)
         };
@@ -235,38 +235,39 @@ impl Connections {
         is_due
     }
 
+    /// The question of a path could not be put: the next frame may.
+    pub(super) fn put_back_question(&mut self, path: usize) {
+        if let Some(Some(connection)) = self.list.get_mut(path) {
+            connection.asked_ns = None;
+        }
+    }
+
     /// A frame of the stream came, whatever became of it: it pays for answers.
     #[inline]
     pub(super) fn on_paid(&mut self, path: usize, length: usize) {
         if let Some(Some(connection)) = self.list.get_mut(path) {
-            connection.credit += length as i64;
+            connection.credit += length;
+            connection.last_paid = length;
         }
     }
 
     /// One more answer of this length may go to each, whatever was heard: what a program brings about, once for each image.
     pub(super) fn grant(&mut self, length: usize) {
         for connection in self.list.iter_mut().flatten() {
-            connection.credit += length as i64;
+            connection.credit += length;
         }
     }
 
     /// False when an answer of this length has to wait, because nowhere has enough been heard.
     pub(super) fn can_answer(&self, length: usize, now_ns: i64) -> bool {
-        self.has(now_ns, |connection| {
-            connection.credit >= ANSWER_LENGTH.min(length as i64)
-        })
+        self.has(now_ns, |connection| connection.credit >= length)
     }
 
-    /// False when a status message has to wait.
-    pub(super) fn can_tell(&self, now_ns: i64) -> bool {
+    /// False when a status message of this length has to wait.
+    pub(super) fn can_tell(&self, length: usize, now_ns: i64) -> bool {
         self.has(now_ns, |connection| {
-            connection.credit >= ANSWER_LENGTH || connection.greetings > 0
+            connection.credit >= length || connection.greetings > 0
         })
-    }
-
-    /// False when a probe of the round trip has to wait: where it goes it leaves enough for a status message.
-    pub(super) fn can_probe(&self, now_ns: i64) -> bool {
-        self.has(now_ns, |connection| connection.credit >= 2 * ANSWER_LENGTH)
     }
 
     /// True if one that is answered is so, or none is there.
@@ -285,8 +286,7 @@ impl Connections {
     /// Each path that is answered on, with the address to answer to, and has paid for an answer of this length. It is
     /// taken to be sent.
     pub(super) fn answered(&mut self, length: usize, now_ns: i64) -> impl Iterator<Item = Source> {
-        let least = ANSWER_LENGTH.min(length as i64);
-        self.those(now_ns, move |connection| connection.pay(length, least))
+        self.those(now_ns, move |connection| connection.pay(length))
     }
 
     /// As [`Self::answered`], for a status message.
@@ -294,10 +294,15 @@ impl Connections {
         self.those(now_ns, move |connection| connection.pay_status(length))
     }
 
-    /// As [`Self::answered`], each path that has enough for a status message besides.
-    pub(super) fn probed(&mut self, length: usize, now_ns: i64) -> impl Iterator<Item = Source> {
+    /// As [`Self::answered`], each path that has `to_spare` besides.
+    pub(super) fn probed(
+        &mut self,
+        length: usize,
+        to_spare: usize,
+        now_ns: i64,
+    ) -> impl Iterator<Item = Source> {
         self.those(now_ns, move |connection| {
-            connection.pay(length, 2 * ANSWER_LENGTH)
+            connection.credit >= length + to_spare && connection.pay(length)
         })
     }
 
@@ -316,8 +321,7 @@ impl Connections {
     pub(super) fn on_path(&mut self, path: usize, length: usize) -> Option<Source> {
         let connection = self.list.get_mut(path)?.as_mut()?;
         let address = connection.control?;
-        let least = ANSWER_LENGTH.min(length as i64);
-        connection.pay(length, least).then_some(Source { path, address })
+        connection.pay(length).then_some(Source { path, address })
     }
 
     /// How many paths brought something within the liveness time-out.
@@ -451,8 +455,10 @@ mod tests {
     #[test]
     fn what_comes_on_a_path_pays_for_what_is_answered_there() {
         let mut connections = two();
-        connections.on_frame(source(0, 5), 0);
-        connections.on_frame(source(1, 7), 0);
+        for source in [source(0, 5), source(1, 7)] {
+            connections.on_paid(source.path, 36);
+            connections.on_frame(source, 0);
+        }
         let answered =
             |connections: &mut Connections| connections.answered(36, 0).map(|to| to.path).collect::<Vec<_>>();
         assert_eq!(answered(&mut connections), [0, 1]);
@@ -470,18 +476,21 @@ mod tests {
     }
 
     #[test]
-    fn a_long_answer_is_sent_on_credit_and_then_nothing_until_it_is_paid() {
+    fn a_long_answer_waits_until_it_is_paid() {
         let mut connections = Connections::single(at(1), None, 0);
-        assert_eq!(connections.answered(1000, 0).count(), 1);
-        connections.on_paid(0, 1000 - 40 + 35);
-        assert!(!connections.can_answer(36, 0));
+        connections.on_paid(0, 1000 - 40 - 1);
+        assert!(!connections.can_answer(1000, 0));
+        assert_eq!(connections.answered(1000, 0).count(), 0);
         connections.on_paid(0, 1);
-        assert!(connections.can_answer(36, 0));
+        assert!(connections.can_answer(1000, 0));
+        assert_eq!(connections.answered(1000, 0).count(), 1);
+        assert!(!connections.can_answer(1, 0));
     }
 
     #[test]
     fn a_named_sender_is_greeted_a_few_times_and_a_probe_leaves_enough_for_one_answer() {
         let mut connections = two();
+        connections.on_paid(0, 36);
         assert!(connections.on_frame(source(0, 5), 0), "heard for the first time");
         assert!(!connections.on_frame(source(0, 5), 1));
         (0..100).for_each(|_| connections.greet(0));
@@ -490,14 +499,13 @@ mod tests {
         assert_eq!(new, [(0, at(5)), (1, at(7))], "two paths in one turn");
         connections.remove(1);
         connections.on_paid(0, 40);
-        assert!(connections.can_probe(0));
-        assert_eq!(connections.probed(40, 0).count(), 1);
+        assert_eq!(connections.probed(40, 36, 0).count(), 1);
         assert_eq!(
-            connections.probed(40, 0).count(),
+            connections.probed(40, 36, 0).count(),
             0,
             "it leaves enough for a status message"
         );
-        let told = (0..).take_while(|_| connections.can_tell(0) && connections.told(36, 0).count() == 1);
+        let told = (0..).take_while(|_| connections.can_tell(36, 0) && connections.told(36, 0).count() == 1);
         assert_eq!(told.count(), 1 + usize::from(GREETINGS));
         assert_eq!(
             connections.answered(28, 0).count(),
@@ -512,6 +520,8 @@ mod tests {
         let asked = |connections: &mut Connections, now_ns| connections.take_question(0, now_ns);
         assert!(asked(&mut connections, 0) && !asked(&mut connections, SECOND - 1));
         assert!(asked(&mut connections, SECOND));
+        connections.put_back_question(0);
+        assert!(asked(&mut connections, SECOND + 1), "it was not put");
         connections.on_frame(source(0, 5), 2 * SECOND);
         assert!(!asked(&mut connections, 7 * SECOND));
         assert!(asked(&mut connections, 7 * SECOND + 1), "silent for too long");
@@ -522,6 +532,7 @@ mod tests {
         let mut connections = two();
         connections.on_frame(source(0, 5), 0);
         connections.on_paid(0, 100_000);
+        connections.on_paid(0, 36);
         connections.on_frame(source(0, 6), 6 * SECOND);
         assert_eq!(connections.answered(36, 6 * SECOND).count(), 1);
         assert_eq!(connections.answered(1, 6 * SECOND).count(), 0);

@@ -105,7 +105,7 @@ impl ReceiveEndpoint {
             dispatcher: Dispatcher::default(),
             images: Vec::new(),
             first_to_service: 0,
-            pending_setups: PendingSetups::new(now_ns),
+            pending_setups: PendingSetups::new(),
         }
     }
 
@@ -418,6 +418,7 @@ impl ReceiveEndpoint {
         };
         // Where other paths bring a stream it may not have been heard of on this one.
         let named = elicitor.take_turn(self.dispatcher.wanted(self.is_manual).collect());
+        self.pending_setups.expect(1 + named.len());
         let to = Source { path, address };
         let mut out = cycle.outgoing(&self.paths, self.speaker);
         for stream_id in [ANY_STREAM].iter().chain(&named) {
@@ -511,8 +512,10 @@ impl Arrivals<'_> {
             return Ok(());
         };
         image.on_data(datagram, source, cycle.now_ns, cycle.counters)?;
-        if image.take_question(source.path, cycle.now_ns) {
-            self.ask_for_setup(&header, datagram.len(), source, cycle);
+        let is_asked = !image.take_question(source.path, cycle.now_ns)
+            || self.ask_for_setup(&header, datagram.len(), source, cycle);
+        if let Some(image) = self.images[slot].as_mut().filter(|_| !is_asked) {
+            image.put_back_question(source.path);
         }
         Ok(())
     }
@@ -551,9 +554,10 @@ impl Arrivals<'_> {
         } else {
             StatusMessage::LENGTH
         };
+        let is_named = self.paths.is_control(source.path, source.address);
         let is_paid = self
             .pending_setups
-            .pay(datagram_length, request_length, cycle.now_ns);
+            .pay(datagram_length, request_length, is_named, cycle.now_ns);
         if is_paid {
             let group_control = self.paths.get(source.path).and_then(Path::group_control);
             let to = Source {

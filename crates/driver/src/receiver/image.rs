@@ -88,6 +88,9 @@ impl ReceiverImage {
             path: shared.source_path,
             address: shared.source,
         };
+        if !connections.is_single() {
+            connections.on_paid(source.path, Setup::LENGTH);
+        }
         let has_new_paths = connections.on_frame(source, now_ns);
         Self {
             connections,
@@ -406,10 +409,9 @@ impl ReceiverImage {
     ) -> usize {
         let timer_fired = now_ns - self.last_status_sent_ns > timeouts.status_message_ns;
         if let Answers::Rejection(reason) = &self.answers {
-            let is_sent = timer_fired && self.connections.can_answer(ErrorFrame::LENGTH_MAX, now_ns);
+            let is_sent = timer_fired && send_error(&self.shared, &mut self.connections, reason, now_ns, out);
             if is_sent {
                 self.last_status_sent_ns = now_ns;
-                send_error(&self.shared, &mut self.connections, reason, now_ns, out);
             }
             return usize::from(is_sent);
         }
@@ -429,7 +431,7 @@ impl ReceiverImage {
         }
         let mut frame = [0; StatusMessage::LENGTH_WITH_GROUP_TAG];
         let length = self.status_message(out).encode(&mut frame);
-        if !self.connections.can_tell(now_ns) {
+        if !self.connections.can_tell(length, now_ns) {
             return 0;
         }
         self.owes_status = false;
@@ -446,9 +448,6 @@ impl ReceiverImage {
 
     /// A publication answers what the image brings: its publisher is told from now on, or when those before it have ended.
     pub(super) fn announce(&mut self, answers: Weak<PublicationShared>) {
-        if self.announcement.is_none() {
-            self.connections.grant(ResponseSetup::LENGTH); // the requester waits for it, and need not have asked yet
-        }
         self.announcement.get_or_insert_default().add(answers);
     }
 
@@ -521,6 +520,11 @@ impl ReceiverImage {
         !self.connections.is_single() && self.connections.take_question(path, now_ns)
     }
 
+    /// That question could not be put.
+    pub(super) fn put_back_question(&mut self, path: usize) {
+        self.connections.put_back_question(path);
+    }
+
     /// True once after something came after bytes that are missing.
     pub(super) fn take_new_gap(&mut self) -> bool {
         std::mem::take(&mut self.has_new_gap)
@@ -571,8 +575,13 @@ impl ReceiverImage {
         let Some(round_trips) = &mut self.round_trips else {
             return 0;
         };
-        let is_due =
-            round_trips.is_probe_due(now_ns) && !self.owes_status && self.connections.can_probe(now_ns);
+        // It leaves enough for a status message.
+        let to_spare = StatusMessage::LENGTH_WITH_GROUP_TAG;
+        let is_due = round_trips.is_probe_due(now_ns)
+            && !self.owes_status
+            && self
+                .connections
+                .can_answer(RttMeasurement::LENGTH + to_spare, now_ns);
         if !matches!(self.answers, Answers::StatusMessages) || !is_due {
             return 0;
         }
@@ -587,7 +596,7 @@ impl ReceiverImage {
         };
         let mut frame = [0; RttMeasurement::LENGTH];
         probe.encode(&mut frame);
-        for connection in self.connections.probed(frame.len(), now_ns) {
+        for connection in self.connections.probed(frame.len(), to_spare, now_ns) {
             out.send_frame(&frame, connection);
         }
         1
@@ -633,13 +642,14 @@ fn clipped(mut reason: String) -> String {
     reason
 }
 
+/// True once it is sent: it waits until its senders have paid for it.
 fn send_error(
     shared: &ImageShared,
     connections: &mut Connections,
     reason: &str,
     now_ns: i64,
     out: &mut Outgoing<'_>,
-) {
+) -> bool {
     let frame = ErrorFrame {
         session_id: shared.session_id,
         stream_id: shared.stream_id,
@@ -650,10 +660,12 @@ fn send_error(
     };
     let mut bytes = [0; ErrorFrame::LENGTH_MAX];
     let length = frame.encode(&mut bytes);
+    let is_paid = connections.can_answer(length, now_ns);
     for connection in connections.answered(length, now_ns) {
         out.send_frame(&bytes[..length], connection);
         out.counters.error_frames_sent.increment_release();
     }
+    is_paid
 }
 
 fn fill_gap(shared: &ImageShared, loss: LossRange) -> bool {

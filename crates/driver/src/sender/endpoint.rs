@@ -82,15 +82,16 @@ impl Cycle<'_> {
 }
 
 impl SendEndpoint {
-    /// A channel without publications. `now_ns` starts the wait for a first sign of life.
-    pub(super) fn new(spec: SendEndpointSpec, now_ns: i64) -> Self {
+    /// A channel without publications. `now_ns` starts the wait for a first sign of life. Newcomers of a dynamic channel
+    /// have so many bytes a second that they need not pay for.
+    pub(super) fn new(spec: SendEndpointSpec, newcomer_allowance: usize, now_ns: i64) -> Self {
         let endpoint = Self {
             destinations: Destinations::new(&spec.destinations),
             spec,
             publications: Vec::new(),
             by_stream: StreamMap::default(),
             first_to_send: 0,
-            newcomers: Newcomers::new(now_ns),
+            newcomers: Newcomers::new(newcomer_allowance, now_ns),
             last_heard_ns: now_ns,
             last_re_resolution_ns: now_ns,
         };
@@ -119,7 +120,10 @@ impl SendEndpoint {
         }
     }
 
-    pub(super) fn add(&mut self, publication: SenderPublication) {
+    pub(super) fn add(&mut self, publication: SenderPublication, now_ns: i64) {
+        if publication.is_answers() {
+            self.newcomers.on_answers(now_ns);
+        }
         let shared = publication.shared();
         self.by_stream
             .insert(shared.session_id, shared.stream_id, self.publications.len());
@@ -453,10 +457,7 @@ impl Control<'_> {
             return Ok(Liveness::Nothing);
         }
         if asks {
-            if !publication.on_setup_wanted(message, source) {
-                return Err(unexpected_session(message.session_id));
-            }
-            return Ok(Liveness::Receiver);
+            return self.on_ask(message, source, cycle);
         }
         if heard == Heard::Known {
             self.destinations.on_status_message(receiver_id, source, now_ns);
@@ -466,6 +467,27 @@ impl Control<'_> {
         if let Some(publication) = self.publication(message.session_id, message.stream_id) {
             publication.on_status_message(message, source, cycle.now_ns);
         }
+        Ok(Liveness::Receiver)
+    }
+
+    /// A receiver that is sent to asks what the stream looks like. One of answers may have any address, and pays.
+    fn on_ask(
+        &mut self,
+        message: &StatusMessage,
+        source: SocketAddr,
+        cycle: &mut Cycle<'_>,
+    ) -> Result<Liveness, FrameError> {
+        let newcomers = &mut *self.newcomers;
+        let found = self.by_stream.get(message.session_id, message.stream_id);
+        let publication = found
+            .and_then(|index| self.publications.get_mut(*index))
+            .filter(|publication| !publication.is_for_others(source))
+            .ok_or(unexpected_session(message.session_id))?;
+        if publication.is_answers() && !newcomers.may_introduce(message.length(), cycle.now_ns) {
+            cycle.counters.status_messages_rejected.increment_release();
+            return Ok(Liveness::Nothing);
+        }
+        publication.on_setup_wanted(message, source);
         Ok(Liveness::Receiver)
     }
 
@@ -486,6 +508,7 @@ impl Control<'_> {
     fn introduce(&mut self, message: &StatusMessage, source: SocketAddr, cycle: &mut Cycle<'_>) {
         let now_ns = cycle.now_ns;
         if !self.newcomers.may_introduce(message.length(), now_ns) {
+            cycle.counters.status_messages_rejected.increment_release();
             return;
         }
         if let Some((publication, way)) = self.found(message.session_id, message.stream_id) {

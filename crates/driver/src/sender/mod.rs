@@ -72,6 +72,8 @@ pub(crate) struct SenderSettings {
     pub adapts_linger: bool,
     /// How quickly names of silent receivers are followed, if at all.
     pub following: Option<Following>,
+    /// Bytes a second that those need not pay for which ask a dynamic channel for its streams.
+    pub newcomer_allowance: usize,
     /// How much is sent at once.
     pub limits: SendLimits,
 }
@@ -86,6 +88,7 @@ impl Default for SenderSettings {
             retransmit_linger_ns: 10_000_000,
             adapts_linger: true,
             following: Following::within(1_000_000_000),
+            newcomer_allowance: 0,
             limits: SendLimits::default(),
         }
     }
@@ -163,7 +166,10 @@ impl Sender {
 
     fn on_command(&mut self, command: SenderCommand, now_ns: i64) {
         match command {
-            SenderCommand::AddEndpoint(spec) => self.endpoints.push(SendEndpoint::new(*spec, now_ns)),
+            SenderCommand::AddEndpoint(spec) => {
+                let allowance = self.settings.newcomer_allowance;
+                self.endpoints.push(SendEndpoint::new(*spec, allowance, now_ns));
+            }
             SenderCommand::RemoveEndpoint(id) => {
                 self.endpoints.retain(|endpoint| endpoint.id() != id);
                 self.conductor.reply(ConductorReply::SendEndpointReleased(id));
@@ -189,7 +195,7 @@ impl Sender {
                 };
                 let added = SenderPublication::new(Arc::clone(&publication), flow_control, repairs, now_ns);
                 if let Some(endpoint) = self.endpoint(endpoint) {
-                    endpoint.add(added);
+                    endpoint.add(added, now_ns);
                 }
             }
             SenderCommand::RemovePublication {

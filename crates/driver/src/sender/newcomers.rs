@@ -7,12 +7,15 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 
-use headrace_protocol::frame::{DataHeader, Setup};
+use headrace_protocol::frame::{DataHeader, Setup, StatusMessage};
 
-use crate::allowance::Allowance;
+use crate::account::Account;
 
-/// Bytes of the allowance that are there for those that ask for a stream by name.
-const FOR_SETUPS: usize = Allowance::BYTES / 4;
+/// Bytes that are kept for those that ask for a stream by name.
+const FOR_SETUPS: usize = Account::MAX / 4;
+
+/// What a requester has paid with its SETUP for the first answers to it: that is longer than the status message it was answered with.
+const PAID_WITH_REQUESTS: usize = Setup::LENGTH - StatusMessage::LENGTH;
 
 /// Between two asks, of 2^32 places on the list: the golden ratio leaves no part out for long.
 const STRIDE: u64 = 0x9e37_79b9;
@@ -21,20 +24,26 @@ const SECOND_NS: i64 = 1_000_000_000;
 
 /// One channel's account.
 pub(super) struct Newcomers {
-    allowance: Allowance,
+    account: Account,
 }
 
 impl Newcomers {
-    pub(super) fn new(now_ns: i64) -> Self {
+    /// With so many bytes a second that they need not pay for.
+    pub(super) fn new(allowance: usize, now_ns: i64) -> Self {
         Self {
-            allowance: Allowance::new(now_ns),
+            account: Account::with_allowance(allowance, now_ns),
         }
+    }
+
+    /// A program answers a requester.
+    pub(super) fn on_answers(&mut self, now_ns: i64) {
+        self.account.on_paid(PAID_WITH_REQUESTS, now_ns);
     }
 
     /// One asks for a stream by name, with a frame of this length. True if it may be told what it looks like.
     pub(super) fn may_introduce(&mut self, length: usize, now_ns: i64) -> bool {
-        self.allowance.on_paid(length, now_ns);
-        self.allowance.pay(Setup::LENGTH, 0)
+        self.account.on_paid(length, now_ns);
+        self.account.pay(Setup::LENGTH, 0)
     }
 
     /// One asks which streams there are, of `count`, with a frame of this length: the numbers of those that it is told of.
@@ -45,12 +54,12 @@ impl Newcomers {
         length: usize,
         now_ns: i64,
     ) -> impl Iterator<Item = usize> {
-        self.allowance.on_paid(length, now_ns);
+        self.account.on_paid(length, now_ns);
         let first = first_of(count, source, now_ns);
         let spared = move |index| if index == 0 { 0 } else { FOR_SETUPS };
-        let allowance = &mut self.allowance;
+        let account = &mut self.account;
         (0..count)
-            .take_while(move |index| allowance.pay(DataHeader::LENGTH, spared(*index)))
+            .take_while(move |index| account.pay(DataHeader::LENGTH, spared(*index)))
             .map(move |index| (first + index) % count)
     }
 }
@@ -73,7 +82,7 @@ mod tests {
 
     #[test]
     fn one_that_asks_is_told_of_all_and_a_named_stream_is_paid_for_besides() {
-        let mut newcomers = Newcomers::new(0);
+        let mut newcomers = Newcomers::new(4096, 0);
         let mut told: Vec<_> = newcomers.announced(90, at(1), 36, 0).collect();
         told.sort_unstable();
         assert_eq!(told, (0..90).collect::<Vec<_>>());

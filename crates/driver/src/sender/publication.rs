@@ -111,7 +111,8 @@ impl SenderPublication {
         self.asker
     }
 
-    fn is_answers(&self) -> bool {
+    /// It goes to the one that asks for it.
+    pub(super) fn is_answers(&self) -> bool {
         matches!(self.shared.exchange, Exchange::Answers { .. })
     }
 
@@ -329,25 +330,25 @@ impl SenderPublication {
         shared.is_end_of_stream() && shared.sender_position.get() >= end
     }
 
-    /// A receiver asks what the stream looks like. An ended stream has nothing left to join. False for a stream of
-    /// answers that goes to another receiver.
-    pub(super) fn on_setup_wanted(&mut self, message: &StatusMessage, source: SocketAddr) -> bool {
-        if self.shared.is_end_of_stream() {
-            return true;
-        }
+    /// True for a stream of answers that goes to another receiver, or to none.
+    pub(super) fn is_for_others(&self, source: SocketAddr) -> bool {
         match self.shared.exchange {
-            Exchange::Prototype => return false,
-            Exchange::Answers { .. } if self.asker != Some(source) => {
-                if self.receivers.is_live() {
-                    return false;
-                }
-                self.asker = Some(source);
-            }
-            Exchange::None | Exchange::Requests { .. } | Exchange::Answers { .. } => {}
+            Exchange::Prototype => true,
+            Exchange::Answers { .. } => self.asker != Some(source) && self.receivers.is_live(),
+            Exchange::None | Exchange::Requests { .. } => false,
+        }
+    }
+
+    /// A receiver asks what the stream looks like. An ended stream has nothing left to join.
+    pub(super) fn on_setup_wanted(&mut self, message: &StatusMessage, source: SocketAddr) {
+        if self.shared.is_end_of_stream() {
+            return;
+        }
+        if self.is_answers() {
+            self.asker = Some(source);
         }
         self.is_setup_elicited = true;
         self.flow_control.on_trigger_setup(message);
-        true
     }
 
     /// One that is not sent to asks what the stream looks like, and is told with a frame for a frame. Where receivers
@@ -449,7 +450,11 @@ impl SenderPublication {
         } else {
             ANSWERED
         };
-        self.has_initial_connection = true;
+        if !self.has_initial_connection {
+            self.has_initial_connection = true;
+            // A heartbeat follows at once if no data does: it pays for what the receiver has to say next.
+            self.last_data_or_heartbeat_ns = now_ns - HEARTBEAT_INTERVAL_NS - 1;
+        }
         self.let_spies_stand_in();
         let shared = &self.shared;
         let limit = shared.sender_limit.get();

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use headrace_buffers::counters::{system_counter, type_ids};
-use headrace_protocol::frame::{FrameKind, ResponseSetup, Setup, StatusMessage, status_message};
+use headrace_protocol::frame::{FrameKind, ResponseSetup, Setup, StatusMessage, setup, status_message};
 use headrace_sim::{Datagram, Node};
 
 use crate::common::{MILLISECOND, SECOND, World, counters_of, system_counter};
@@ -182,6 +182,62 @@ fn a_stranger_that_asks_for_answers_is_sent_one_setup_and_is_replaced() {
     run(&world, &mut server, &mut requesters, 20);
     assert_eq!(to_stranger(&tap.take()), []);
     assert!(system_counter(&node, system_counter::STATUS_MESSAGES_REJECTED) >= 1);
+}
+
+/// The address may be another's. The server's program answers each that comes, as a server does.
+#[test]
+fn one_that_sends_requests_in_anothers_name_has_no_more_sent_there_than_it_sends() {
+    let world = World::new(9);
+    let node = world.add_node("server").unwrap();
+    let mut server = Server::on(&node);
+    let stranger = Stranger {
+        world: &world,
+        server: &node,
+    };
+    let tap = world.network().tap();
+    let (mut paid, mut told) = (0, 0);
+    // Bytes that a frame brings to the address.
+    let mut brings = |server: &mut Server, port: u16, frame: &[u8]| {
+        stranger.send(SocketAddr::new(node.address(), port), frame);
+        paid += frame.len();
+        let before = told;
+        for _ in 0..20 {
+            world.run_for(20 * MILLISECOND);
+            server.turn();
+            let sent = tap.take();
+            let there = sent.iter().filter(|sent| sent.to == STRANGER.parse().unwrap());
+            told += there.map(|sent| sent.bytes.len()).sum::<usize>();
+            assert!(told <= paid, "{told} bytes for {paid}");
+        }
+        told - before
+    };
+    let setup = Setup {
+        flags: setup::FLAG_RESPONSE,
+        term_offset: 0,
+        session_id: 5,
+        stream_id: REQUESTS,
+        initial_term_id: 1,
+        active_term_id: 1,
+        term_length: 65_536,
+        mtu: 1408,
+        ttl: 0,
+    };
+    let mut requests = vec![0; Setup::LENGTH];
+    setup.encode(&mut requests);
+    assert_eq!(
+        brings(&mut server, 40_123, &requests),
+        StatusMessage::LENGTH,
+        "the announcement of the answers has to wait"
+    );
+    let asks = StatusMessage::eliciting_setup(server.sessions[0].answers.session_id(), ANSWERS, 666, None);
+    let asks = bytes_of(64, |into| asks.encode(into));
+    assert_eq!(brings(&mut server, 24_325, &asks), Setup::LENGTH);
+    let setups = (0..100)
+        .filter(|_| brings(&mut server, 24_325, &asks) > 0)
+        .count();
+    assert_eq!(setups, 90, "nine asks pay for ten");
+    let told = brings(&mut server, 40_123, &requests);
+    assert!(told >= ResponseSetup::LENGTH, "{told}");
 }
 
 #[test]
