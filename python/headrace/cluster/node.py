@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from headrace.archive.server.keywords import ArchiveSettings
     from headrace.client._local_driver import LocalDriver
+    from headrace.clock import Deadline
     from headrace.cluster.client.settings import ClusterClientSettings
     from headrace.cluster.member.keywords import ConsensusModuleSettings
     from headrace.cluster.service.clustered_service import ClusteredService
@@ -327,19 +328,26 @@ class ClusterNode(Closing):
         """
         module = self.module
         deadline = module._clock.deadline(timeout_s)
-        self._wait(lambda: module.takes_requests, timeout_s, "takes no request for a snapshot")
+        self._wait(lambda: module.takes_requests, timeout_s, "takes no request for a snapshot", deadline)
         before = module.snapshot_count
         module.request(Toggle.SNAPSHOT)
-        self._wait(lambda: module.takes_requests, deadline.left_s(), "has not taken the snapshot")
+        self._wait(lambda: module.takes_requests, timeout_s, "has not taken the snapshot", deadline)
         if module.snapshot_count == before:
             raise ClusterError(
                 f"the snapshot failed: the error log in {self._parts.cluster_directory} says why"
             )
 
-    def _wait(self, is_true: Callable[[], bool], timeout_s: float | None, what: str) -> None:
+    def _wait(
+        self,
+        is_true: Callable[[], bool],
+        timeout_s: float | None,
+        what: str,
+        deadline: Deadline | None = None,
+    ) -> None:
+        """Wait for something, for the time that is told, or what is left of it."""
         self._check_waits("wait_until_leader, take_snapshot and connect")
         clock = self.module._clock
-        deadline = clock.deadline(timeout_s)
+        deadline = deadline or clock.deadline(timeout_s)
         while True:
             if self.has_ended:
                 raise self._end()

@@ -502,8 +502,13 @@ class ConsensusModule(SteppedAgent):
 
     @property
     def takes_requests(self) -> bool:
-        """Whether an operator may ask for something: the member leads, and has done what was asked before."""
-        return self.is_leader and self._context.counters.toggle.value == Toggle.NEUTRAL
+        """Whether an operator may ask for more than to resume: the member leads, and has done what was asked before.
+
+        While it is suspended it would leave the request where it is, and take none to resume.
+        """
+        context = self._context
+        is_active = context.state is ModuleState.ACTIVE
+        return self.is_leader and is_active and context.counters.toggle.value == Toggle.NEUTRAL
 
     def request(self, toggle: Toggle) -> None:
         """Ask for something as an operator, while the module :attr:`takes_requests`; a later turn begins it."""
