@@ -264,6 +264,29 @@ class ConsensusModuleConfig(NodeConfig):
         },
     )
 
+    @property
+    def serves_ipc(self) -> bool:
+        """Whether it hears clients over ``aeron:ipc``."""
+        return self.ingress_ipc_allowed or ChannelUri(self.ingress_channel or "").media == "ipc"
+
+    @property
+    def own_streams(self) -> frozenset[int]:
+        """The streams over ``aeron:ipc`` of module, services and archive, where no client's answers may go."""
+        answers = self.cluster_id * 100 + 100 + self.archive_response_stream_id
+        return frozenset(
+            (
+                self.ingress_stream_id,
+                self.log_stream_id,
+                self.replay_stream_id,
+                self.service_stream_id,
+                self.consensus_module_stream_id,
+                self.snapshot_stream_id,
+                self.archive_control_stream_id,
+                # Of the archive, to the module and to each service: see `node_archive_config`.
+                *range(answers, answers + self.service_count + 1),
+            )
+        )
+
     def check(self) -> None:
         """Look for values that are wrong, or at odds.
 

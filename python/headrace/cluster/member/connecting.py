@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headrace._exceptions import ConfigError, RegistrationError
-from headrace.cluster.member.egress import PROTOCOL_VERSION, egress_channel
+from headrace.cluster.member.egress import PROTOCOL_VERSION, check_answers, egress_channel
 from headrace.cluster.member.sessions import Session, SessionState
 from headrace.cluster.protocol.codes import EventCode
 from headrace.positions import version_text
 from headrace.security.authentication import Accepted, Challenge
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from headrace.client import Header, Image
     from headrace.cluster.member.context import Context
     from headrace.cluster.member.egress import Egress
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Connecting"]
 
 _REJECTED = "session failed authentication"
+_NO_ANSWERS = "a client asks for answers where none may go, or on a channel that is none"
 _PRINCIPAL_MAX = 4096
 # Requests of which each has a publication until it is answered: a stranger must not fill the driver with them.
 _WAITING_MAX = 64
@@ -39,8 +42,10 @@ class Connecting:
     def __len__(self) -> int:
         return len(self._pending)
 
-    def request(self, request: SessionConnectRequest, header: Header, image: Image | None) -> None:
-        """A client asks for a session."""
+    def request(
+        self, request: SessionConnectRequest, header: Header, image: Image | None, addresses: Iterable[str]
+    ) -> None:
+        """A client asks for a session. The addresses are those where the member hears clients."""
         context = self._context
         config, sessions = context.config, context.applied.sessions
         if len(self._pending) >= config.max_sessions + _WAITING_MAX:
@@ -59,11 +64,12 @@ class Connecting:
             session.response_channel = egress_channel(
                 config.egress_channel, request.response_channel, config.ingress_ipc_allowed
             )
+            check_answers(config, session.response_channel, session.response_stream_id, addresses)
             session.requested = context.client.request_publication(
                 session.response_channel, session.response_stream_id
             )
         except ConfigError as wrong:
-            context.log.warning("a client asks for answers on a channel that is none", str(wrong))
+            context.log.warning(_NO_ANSWERS, str(wrong))
             return
         if request.version >> 16 != PROTOCOL_VERSION >> 16:
             version = version_text(request.version)

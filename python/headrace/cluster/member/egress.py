@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from headrace._checks import wrong
 from headrace._results import OfferResult
 from headrace.channel import ChannelUri, parse_size
 from headrace.cluster.protocol.messages import encode
@@ -15,10 +16,13 @@ from headrace.cluster.protocol.session import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from headrace.cluster.member.config import ConsensusModuleConfig
     from headrace.cluster.member.sessions import Session
     from headrace.cluster.protocol.codes import AdminRequestType, AdminResponseCode, EventCode
 
-__all__ = ["Egress", "egress_channel"]
+__all__ = ["Egress", "check_answers", "egress_channel"]
 
 PROTOCOL_VERSION = 0 << 16 | 3 << 8
 _ATTEMPTS = 3
@@ -40,6 +44,42 @@ def egress_channel(template: str | None, wanted: str, is_ipc_allowed: bool) -> s
             names = {name.replace("-", "_"): value for name, value in ChannelUri(template).parameters.items()}
             uri = ChannelUri(uri.with_parameters(**names))
     return _with_a_modest_log(uri)
+
+
+def check_answers(
+    config: ConsensusModuleConfig, channel: str, stream_id: int, addresses: Iterable[str]
+) -> None:
+    """Look whether answers may go to a stream that a client has chosen, before it has said who it is.
+
+    Those that go to the member itself it would take for messages of its services or, as ingress, carry out anew.
+
+    Args:
+        config: The member's streams and endpoints.
+        channel: Where a client wants its answers, as :func:`egress_channel` gives it.
+        stream_id: Its stream.
+        addresses: Where the member hears clients, each as ``ip:port``.
+
+    Raises:
+        ConfigError: They may not.
+    """
+    uri = ChannelUri(channel)
+    if uri.media == "ipc":
+        if not config.serves_ipc:
+            raise wrong(
+                "response_channel",
+                channel,
+                "aeron:ipc is for clients of the member's driver, to which ingress_ipc_allowed=True lets it listen",
+            )
+        if stream_id in config.own_streams:
+            rule = f"{stream_id} is a stream of the member itself: choose another one, such as 102"
+            raise wrong("response_stream_id", stream_id, rule)
+        return
+    endpoint = (uri.get("endpoint") or "").lower()
+    ingress = ChannelUri(config.ingress_channel or "").get("endpoint") or ""
+    if endpoint in {one.lower() for one in (*config.member.endpoints, ingress, *addresses)}:
+        raise wrong(
+            "response_channel", channel, "is where the member hears; choose an endpoint of the client's own"
+        )
 
 
 def _with_a_modest_log(uri: ChannelUri) -> str:

@@ -100,7 +100,8 @@ class Ingress:
             context.log.warning(text, str(wrong))
             return Action.CONTINUE
         if isinstance(request, SessionConnectRequest):
-            self._connecting.request(request, header, self._image_of(header))
+            addresses = [one for heard in self.subscriptions for one in heard.local_socket_addresses]
+            self._connecting.request(request, header, self._image_of(header), addresses)
         elif isinstance(request, ChallengeResponse):
             self._connecting.challenge_response(request)
         elif isinstance(request, SessionKeepAlive | SessionCloseRequest | AdminRequest):
