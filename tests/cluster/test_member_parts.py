@@ -57,6 +57,23 @@ def test_timers_fire_in_the_order_of_their_deadlines_and_not_before() -> None:
     assert list(timers) == [(4, 99)]
 
 
+@pytest.mark.parametrize("is_polled", [True, False])
+def test_timers_that_are_moved_or_cancelled_take_no_memory(is_polled: bool) -> None:
+    """As a time-out does that each message moves, after one that fires soon; a replay polls none."""
+    timers = Timers()
+    timers.schedule(1, 10)
+    for number in range(5000):
+        timers.schedule(2, 1000 + number)
+        timers.schedule(10 + number, 20)
+        if number >= 3:
+            timers.cancel(10 + number - 3)
+        if is_polled:
+            timers.poll(5, lambda timer_id: timer_id)
+    assert len(timers) == 5
+    assert len(timers._heap) <= 3 * len(timers) + 65
+    assert fired(timers, 5999) == [1, 5007, 5008, 5009, 2]
+
+
 def test_a_timer_that_is_scheduled_again_fires_once_at_its_last_deadline() -> None:
     timers = Timers()
     timers.schedule(1, 10)

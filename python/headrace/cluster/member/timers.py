@@ -11,6 +11,8 @@ from dataclasses import dataclass
 __all__ = ["Timers"]
 
 _POLL_LIMIT = 20
+# So many of the heap may be moved or cancelled beside those that are wanted, of which there may be as many again.
+_UNWANTED_MAX = 64
 
 
 @dataclass(slots=True)
@@ -47,6 +49,10 @@ class Timers:
         timer = _Scheduled(deadline, next(self._orders), correlation_id)
         self._by_id[correlation_id] = timer
         heapq.heappush(self._heap, timer)
+        # What is no longer wanted leaves the heap when it comes to its head, and in a replay that looks at no head.
+        if len(self._heap) > 2 * len(self._by_id) + _UNWANTED_MAX:
+            self._heap = list(self._by_id.values())
+            heapq.heapify(self._heap)
 
     def cancel(self, correlation_id: int) -> bool:
         """Forget a timer; whether there was one."""
