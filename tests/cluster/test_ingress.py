@@ -91,3 +91,19 @@ def test_a_client_beside_the_member_is_answered(settings: dict[str, Any], channe
         )
         script.answers = script.client.add_subscription(channel, 102)
         assert script.connect().code is EventCode.OK
+
+
+def test_versions_that_strangers_choose_are_one_text_of_the_error_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Which keeps each text, and has room for few; the client and the log are told which version it was."""
+    with World(20261128) as world:
+        member = Member(world, world.add_node("leader"))
+        member.await_leader()
+        script = Script(member, world.add_node("client"))
+        before = len(member.context.log._entries._observed)
+        for number in range(10):
+            told = script.connect(version=(1 << 16) + number, correlation_id=number)
+            assert told.detail == f"invalid client version 1.0.{number}, cluster is 0.3.0"
+        assert len(member.context.log._entries._observed) == before + 1
+        assert any("1.0.0" in one for one in caplog.messages)

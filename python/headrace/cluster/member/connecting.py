@@ -72,12 +72,13 @@ class Connecting:
             context.log.warning(_NO_ANSWERS, str(wrong))
             return
         if request.version >> 16 != PROTOCOL_VERSION >> 16:
-            version = version_text(request.version)
+            own = version_text(PROTOCOL_VERSION)
+            version = f"invalid client version {version_text(request.version)}"
             self._refuse(
-                session, f"invalid client version {version}, cluster is {version_text(PROTOCOL_VERSION)}"
+                session, f"{version}, cluster is {own}", f"invalid client version, cluster is {own}", version
             )
         elif self._hopeful_count() + len(sessions) >= config.max_sessions:
-            self._refuse(session, "concurrent session limit")
+            self._refuse(session, "concurrent session limit", "concurrent session limit")
         else:
             session.ingress_image_id = None if image is None else image.correlation_id
             session.verdict = self._verdicts.on_connect(request.encoded_credentials)
@@ -92,12 +93,13 @@ class Connecting:
         """Of those that are to connect, how many may; one that is refused only waits to be told."""
         return sum(session.state is not SessionState.REJECTED for session in self._pending)
 
-    def _refuse(self, session: Session, detail: str) -> None:
+    def _refuse(self, session: Session, detail: str, text: str, chosen: str = "") -> None:
+        """Refuse a client with a detail. The error log, which keeps each text, gets one without what clients choose."""
         context = self._context
         session.state, session.event_code, session.detail = SessionState.REJECTED, EventCode.ERROR, detail
         context.log.warning(
-            f"{EventCode.ERROR.name} {detail}, clusterMemberId={context.config.member_id}",
-            f"id={session.session_id}",
+            f"{EventCode.ERROR.name} {text}, clusterMemberId={context.config.member_id}",
+            f"id={session.session_id} {chosen}".rstrip(),
         )
 
     def challenge_response(self, response: ChallengeResponse) -> None:
