@@ -127,7 +127,7 @@ def test_the_sink_publishes_each_row(outcome: Outcome, source: str):
 
 
 def committed(messages: list[bytes]) -> list[bytes]:
-    batches = CommittedBatches()
+    batches = CommittedBatches(-1)
     return [row for message in messages for batch in batches.on_message(message) for row in batch.payloads]
 
 

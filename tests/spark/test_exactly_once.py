@@ -166,7 +166,7 @@ def payloads_of(table: pa.Table) -> list[bytes]:
 
 def committed(messages: list[bytes]) -> list[bytes]:
     """What came out of marked delivery, recording by recording, each as it came."""
-    batches = CommittedBatches()
+    batches = CommittedBatches(-1)
     rows = [row for message in messages for batch in batches.on_message(message) for row in batch.payloads]
     return sorted(rows, key=lambda row: int(row.split()[1]))
 

@@ -64,7 +64,7 @@ def test_marked_delivery_of_a_replayed_batch_is_taken_once(
 
 
 def committed(messages: list[bytes]) -> list[bytes]:
-    batches = CommittedBatches()
+    batches = CommittedBatches(-1)
     return [row for message in messages for batch in batches.on_message(message) for row in batch.payloads]
 
 
