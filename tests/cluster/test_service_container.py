@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import struct
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -352,6 +353,38 @@ def test_a_log_is_left_where_the_next_one_is_joined(rig: Rig) -> None:
     rig.until(lambda: service.state == [b"next"])
     roles = [call[1] for call in service.calls if call[0] == "on_role_change"]
     assert roles == [Role.LEADER, Role.FOLLOWER]
+
+
+@pytest.mark.parametrize("goes_on", [True, False], ids=["the rest of the message", "another entry"])
+def test_a_log_that_was_left_within_a_message_is_read_on_from_an_entry_alone(rig: Rig, goes_on: bool) -> None:
+    """As a module of Aeron's may have it do: the rest of the message would be lost to this service."""
+    service = Recorder()
+    module, container = rig.started(service)
+    module.term()
+    first = module.log
+    begin = module.message(5, bytes(5000), commit=False) - 5 * 1408
+    within = module.commit.value + 1408
+    assert begin < within
+    module.commit.value = within
+    rig.until(lambda: container._position == within)
+    # The log goes on there under another session, with fragments as a replay gives them, or as a new term begins.
+    term_id = first.initial_term_id
+    channel = f"{LOG}|init-term-id={term_id}|term-id={term_id}|term-offset={within}"
+    module.log = module.client.add_exclusive_publication(channel, 100)
+    module.join(Role.FOLLOWER)
+    if goes_on:
+        frame = bytearray(64)
+        struct.pack_into("<ibBHiiii", frame, 0, 64, 0, 0, 1, within, module.log.session_id, 100, term_id)
+        assert module.log.offer_block(bytes(frame)) > 0
+    else:
+        module.message(1, b"next")
+    module.commit.value = module.log.position or 0
+    if goes_on:
+        rig.until(lambda: container.failure)
+        assert f"goes on within a message at log_position={within}" in str(container.failure)
+    else:
+        rig.until(lambda: service.state == [b"next"])
+        assert container.failure is None
 
 
 def test_a_log_that_does_not_go_on_where_the_service_is_ends_it(rig: Rig) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace._results import Action
 from headrace.cluster.errors import ClusterError, ClusterTerminalError
+from headrace.cluster.ground.fragments import BEGINS, ENDS, next_flags
 from headrace.cluster.ground.snapshots import as_before
 from headrace.cluster.member.pending_messages import service_id_of
 from headrace.cluster.protocol.codes import ClusterAction
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from headrace.cluster.member.context import Context
 
 __all__ = ["LogReader", "is_snapshot"]
-
-_BEGIN, _END = 0x80, 0x40
 
 
 class LogReader:
@@ -77,13 +76,13 @@ class LogReader:
     def _follow_to_end_of_entry(self, limit_position: int) -> int:
         """Find out where an entry ends, reading on to there if one is begun; gives how many fragments that took."""
         image, count, flags = self._image, 0, 0
-        while not (self._is_stopped or image.position % image.term_length == 0 or flags & _END):
-            next_flags = self._next_flags(limit_position)
-            if next_flags is None:
+        while not (self._is_stopped or image.position % image.term_length == 0 or flags & ENDS):
+            following = next_flags(image, limit_position)
+            if following is None:
                 return count
-            if next_flags & _BEGIN:
+            if following & BEGINS:
                 break
-            flags = next_flags
+            flags = following
             count += self._follow(1, limit_position)
         self._entry_position = image.position
         return count
@@ -92,17 +91,6 @@ class LogReader:
     def _is_stopped(self) -> bool:
         """Whether the image stands after an action or before a timer's event."""
         return bool(self._actions) or self._awaits_services
-
-    def _next_flags(self, limit_position: int) -> int | None:
-        """The flags of the next fragment, if it has come."""
-        found: list[int] = []
-
-        def look(_: memoryview, header: Header) -> Action:
-            found.append(header.flags)
-            return Action.ABORT
-
-        self._image.controlled_poll(look, 1, limit_position=limit_position, assemble=False, view=True)
-        return found[0] if found else None
 
     @property
     def awaits_services(self) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headrace._results import Action
 from headrace.channel import ChannelUri
 from headrace.cluster.ground.courses import Course, added, until
+from headrace.cluster.ground.fragments import BEGINS, next_flags
 from headrace.cluster.service.entries import ContainerError
 
 if TYPE_CHECKING:
@@ -44,12 +45,30 @@ class JoinedLog:
         self._image = image
         self._handler = handler
         self._view = view
+        self._is_begun = False
         self.limit = limit
 
     @property
     def position(self) -> int:
         """How far it is read."""
         return self._image.position
+
+    def check_begin(self, commit_position: int) -> None:
+        """Look whether the log goes on with the begin of an entry; only at its first fragment, once that has come.
+
+        Raises:
+            ContainerError: The log before was left within a message, as a consensus module of Aeron's may have it. The
+                fragments of before are gone, so that the message would be lost to this service, and not to its replay.
+        """
+        if self._is_begun:
+            return
+        flags = next_flags(self._image, min(commit_position, self.limit))
+        if flags is not None and not flags & BEGINS:
+            raise ContainerError(
+                f"the log goes on within a message at log_position={self._image.position}, and what came before of that "
+                "is gone: start the member again, which reads it whole"
+            )
+        self._is_begun = flags is not None
 
     @property
     def max_message_length(self) -> int:

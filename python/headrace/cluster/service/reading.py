@@ -115,6 +115,7 @@ class Reading:
         if log is None:
             return 0
         limit = self._config.log_fragment_limit
+        log.check_begin(commit_position)
         try:
             count = self._callbacks.watched(
                 self._handler_name, lambda: self._paced(log, commit_position, limit)
