@@ -11,7 +11,9 @@ use headrace_buffers::counters::{system_counter, type_ids};
 use headrace_client::{Client, Publication};
 use headrace_driver::config::{ConfigError, DriverConfig};
 use headrace_protocol::ErrorCode;
-use headrace_protocol::frame::{ErrorFrame, FrameKind, StatusMessage, classify, status_message};
+use headrace_protocol::frame::{
+    ErrorFrame, FrameKind, Nak, RttMeasurement, StatusMessage, classify, rtt, status_message,
+};
 use headrace_sim::Node;
 
 const STREAM: i32 = 1001;
@@ -317,6 +319,49 @@ fn a_flood_of_requests_brings_no_more_than_it_is_itself() {
     center.hears(&victims[0], &known);
     world.run_for(MILLISECOND);
     assert_eq!(victims[0].take_frames(FrameKind::Setup).len(), 1);
+}
+
+/// A group's publishers hear what its receivers say to the others; any other channel hears what is for itself.
+#[test]
+fn requests_that_name_a_session_that_the_channel_does_not_have_are_counted() {
+    let group = "aeron:udp?endpoint=224.0.1.1:24326|interface=center|term-length=64k";
+    let heard_by_all = "224.0.1.2:24326".parse().unwrap();
+    for (channel, counted) in [(DYNAMIC, 2), (SLOWEST_OF_ADDED, 2), (group, 0)] {
+        let world = World::new(5);
+        let center = Center::new(&world, channel);
+        let to = if channel == group {
+            heard_by_all
+        } else {
+            center.control()
+        };
+        let stranger = Peer::new(&world);
+        let nak = Nak {
+            flags: 0,
+            session_id: center.publication.session_id() ^ 1,
+            stream_id: STREAM,
+            term_id: center.publication.initial_term_id(),
+            term_offset: 0,
+            length: 64,
+        };
+        let probe = RttMeasurement {
+            flags: rtt::FLAG_REPLY,
+            session_id: nak.session_id,
+            stream_id: STREAM,
+            echo_timestamp_ns: 1,
+            reception_delta_ns: 0,
+            receiver_id: 77,
+        };
+        let (mut first, mut second) = ([0; Nak::LENGTH], [0; RttMeasurement::LENGTH]);
+        nak.encode(&mut first);
+        probe.encode(&mut second);
+        for frame in [&first[..], &second] {
+            stranger.send(to, frame);
+        }
+        world.run_for(10 * MILLISECOND);
+        let invalid = system_counter(&center.node, system_counter::INVALID_PACKETS);
+        assert_eq!(invalid, counted, "{channel}");
+        assert!(stranger.take().is_empty());
+    }
 }
 
 /// Its word would be the limit of them all.

@@ -568,8 +568,9 @@ impl Control<'_> {
                 return Err(unexpected_session(nak.session_id));
             }
             publication.on_nak(nak, now_ns, &mut cycle.outgoing(way));
+            return Ok(Liveness::Nothing);
         }
-        Ok(Liveness::Nothing)
+        self.for_another_publisher(nak.session_id)
     }
 
     fn on_error(&mut self, frame: ErrorFrame, source: SocketAddr, cycle: &mut Cycle<'_>) {
@@ -613,7 +614,17 @@ impl Control<'_> {
                     value: measurement.echo_timestamp_ns,
                 });
             }
+            return Ok(Liveness::Nothing);
         }
-        Ok(Liveness::Nothing)
+        self.for_another_publisher(measurement.session_id)
+    }
+
+    /// No publication of the channel has this session. What receivers say to a group all its publishers hear.
+    fn for_another_publisher(&self, session_id: i32) -> Result<Liveness, FrameError> {
+        if self.spec.group.is_some() || self.group.is_some() {
+            Ok(Liveness::Nothing)
+        } else {
+            Err(unexpected_session(session_id))
+        }
     }
 }
