@@ -5,7 +5,7 @@ mod common;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use common::{Reader, SECOND, World, errors_of, faults, is_accepted};
+use common::{MILLISECOND, Reader, SECOND, World, errors_of, faults, is_accepted};
 use headrace_buffers::cnc::{self, CncFile};
 use headrace_buffers::counters::{CountersReader, system_counter, type_ids};
 use headrace_client::{Client, ClientError, Offer, Publication};
@@ -228,6 +228,34 @@ fn a_client_adds_and_removes_destinations_while_data_flows() {
         let (shown, _) = &center.destinations()[0];
         assert!(shown.ends_with(":40123 of two:40123"), "{shown}");
     }
+}
+
+/// A program removes a destination because its receiver is stuck.
+#[test]
+fn a_receiver_whose_destination_is_removed_holds_the_others_back_no_longer() {
+    let world = World::new(5);
+    let center = Center::new(&world, &format!("{MANUAL}|fc=min"));
+    let mut members = Vec::from(["one", "two"].map(|name| Member::plain(&world, name)));
+    let ids = ["one", "two"].map(|name| {
+        let channel = format!("aeron:udp?endpoint={name}:40123");
+        center.publication.add_destination(&channel).unwrap()
+    });
+    connected(&world, &center, &members);
+    let stuck = members.remove(0);
+    let is_full = || !is_accepted(center.publication.offer(&[7; 1000]));
+    world.run_until(SECOND, "the stuck one's window", || {
+        members[0].reader.poll();
+        is_full()
+    });
+    world.run_for(SECOND);
+    members[0].reader.poll();
+    assert!(is_full());
+    center.publication.remove_destination_by_id(ids[0]).unwrap();
+    world.run_until(10 * MILLISECOND, "room", || !is_full());
+    // It may be sent to once more, and the last one to go leaves none.
+    center.publication.remove_destination_by_id(ids[1]).unwrap();
+    world.run_until(10 * MILLISECOND, "the end", || !center.publication.is_connected());
+    drop(stuck);
 }
 
 #[test]

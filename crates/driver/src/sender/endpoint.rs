@@ -11,11 +11,11 @@ use headrace_sys::Clock;
 use headrace_sys::net::ReceiveBatch;
 
 use super::counters::SenderCounters;
-use super::destinations::{Destinations, Heard, LEARNT_MAX};
+use super::destinations::{Changed, Destinations, Heard, LEARNT_MAX};
 use super::newcomers::Newcomers;
 use super::outgoing::{Outgoing, SendBuffers, SendLimits, Way};
 use super::publication::SenderPublication;
-use crate::endpoint::{EndpointId, SendEndpointSpec};
+use crate::endpoint::{DestinationChange, EndpointId, SendEndpointSpec};
 use crate::names::Following;
 use crate::proxy::{ConductorProxy, ConductorReply, ConductorRequest};
 use crate::stream_map::StreamMap;
@@ -104,9 +104,16 @@ impl SendEndpoint {
         self.spec.id
     }
 
-    /// What clients add to it and remove from it.
-    pub(super) fn destinations(&mut self) -> &mut Destinations {
-        &mut self.destinations
+    /// A client adds a destination or removes one, or the name of one leads elsewhere. A receiver that is not sent to any more
+    /// holds no stream back.
+    pub(super) fn change(&mut self, change: DestinationChange, now_ns: i64) -> Changed {
+        let changed = self.destinations.change(change, now_ns);
+        if let Changed::Gone(receiver_id) = changed {
+            for publication in &mut self.publications {
+                publication.on_receiver_gone(receiver_id);
+            }
+        }
+        changed
     }
 
     /// Arrivals and new data.

@@ -30,6 +30,7 @@ use crate::endpoint::EndpointId;
 use crate::mailbox::Inbox;
 use crate::names::Following;
 use crate::proxy::{ConductorProxy, ConductorReply, SenderCommand};
+use destinations::Changed;
 use endpoint::{Cycle, SendEndpoint, Sent};
 use outgoing::SendBuffers;
 use publication::{Repairs, SenderPublication};
@@ -209,10 +210,10 @@ impl Sender {
                     .reply(ConductorReply::PublicationReleased { registration_id });
             }
             SenderCommand::ChangeDestinations { endpoint, change } => {
-                let is_moved = self
+                let changed = self
                     .endpoint(endpoint)
-                    .is_some_and(|endpoint| endpoint.destinations().change(change, now_ns));
-                if is_moved {
+                    .map(|endpoint| endpoint.change(change, now_ns));
+                if changed == Some(Changed::Moved) {
                     self.counters.resolution_changes.get_and_add(1);
                 }
             }

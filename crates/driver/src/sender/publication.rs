@@ -34,6 +34,7 @@ const LINGER_MIN_NS: i64 = 100_000;
 // Why a publication is connected, or no longer.
 const ANSWERED: &str = "a receiver answered";
 const LEFT: &str = "the last receiver left";
+const NOT_SENT_TO: &str = "the destination of the last receiver was removed";
 const REFUSED: &str = "the last receiver refused the stream";
 const SILENT: &str = "no receiver answered for the connection time-out";
 
@@ -546,6 +547,13 @@ impl SenderPublication {
         self.flow_control.on_error(frame);
         self.receivers.remove(frame.receiver_id);
         self.update_connected(REFUSED);
+    }
+
+    /// The destination of a receiver is removed.
+    pub(super) fn on_receiver_gone(&mut self, receiver_id: i64) {
+        self.flow_control.on_gone(receiver_id);
+        self.receivers.remove(receiver_id);
+        self.update_connected(NOT_SENT_TO);
     }
 
     /// Sends a probe back to where it came from, with the number of receivers.

@@ -41,6 +41,9 @@ pub trait FlowControl: Send {
     /// A receiver refused the stream.
     fn on_error(&mut self, frame: &ErrorFrame);
 
+    /// A receiver is not sent to any more.
+    fn on_gone(&mut self, _receiver_id: i64) {}
+
     /// True if the receivers needed for the stream to count as connected are there, or readers stand in for them.
     fn has_required_receivers(&self) -> bool;
 

@@ -47,6 +47,17 @@ pub(super) enum Heard {
     Stranger,
 }
 
+/// What a command of a client does to receivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Changed {
+    /// Nothing.
+    NoReceiver,
+    /// One is elsewhere.
+    Moved,
+    /// The one with this id is not sent to any more.
+    Gone(i64),
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// One peer; its address, if the socket is not connected to it.
@@ -369,18 +380,30 @@ impl Destinations {
     }
 
     /// Clients want others, or a name moved; true when it did.
-    pub(super) fn change(&mut self, change: DestinationChange, now_ns: i64) -> bool {
-        match change {
-            DestinationChange::Add(added) => self.add(added, now_ns),
+    pub(super) fn change(&mut self, change: DestinationChange, now_ns: i64) -> Changed {
+        let removed = match change {
+            DestinationChange::Add(added) => {
+                self.add(added, now_ns);
+                None
+            }
             DestinationChange::Remove {
                 name,
                 address,
                 interface,
             } => self.remove_one(&name, address, interface),
             DestinationChange::RemoveById(registration_id) => self.remove_id(registration_id),
-            DestinationChange::Move { name, address } => return self.set_address(&name, address),
-        }
-        false
+            DestinationChange::Move { name, address } => {
+                return if self.set_address(&name, address) {
+                    Changed::Moved
+                } else {
+                    Changed::NoReceiver
+                };
+            }
+        };
+        let gone = removed.and_then(|removed| removed.receiver_id);
+        let is_elsewhere = |id: &i64| self.list.iter().any(|other| other.receiver_id == Some(*id));
+        gone.filter(|id| !is_elsewhere(id))
+            .map_or(Changed::NoReceiver, Changed::Gone)
     }
 
     /// A client adds a destination. It may be there already: then it is there twice.
@@ -399,7 +422,12 @@ impl Destinations {
 
     /// Removes one destination that was added with this name, wherever the name has led since; else one with this address. Of a
     /// group that is reached through several interfaces, the one through `interface` if that is given.
-    fn remove_one(&mut self, name: &str, address: SocketAddr, interface: Option<IpAddr>) {
+    fn remove_one(
+        &mut self,
+        name: &str,
+        address: SocketAddr,
+        interface: Option<IpAddr>,
+    ) -> Option<Destination> {
         let is_through = |destination: &Destination| {
             let group = destination.group.as_ref();
             interface.is_none_or(|interface| group.is_none_or(|group| interface == group.interface))
@@ -408,20 +436,19 @@ impl Destinations {
         let is_there =
             |destination: &Destination| destination.address == Some(address) && is_through(destination);
         let named = self.list.iter().position(is_named);
-        self.remove(named.or_else(|| self.list.iter().position(is_there)));
+        self.remove(named.or_else(|| self.list.iter().position(is_there)))
     }
 
     /// Removes the destination that a command added.
-    fn remove_id(&mut self, registration_id: i64) {
+    fn remove_id(&mut self, registration_id: i64) -> Option<Destination> {
         let added = |destination: &Destination| destination.registration_id == Some(registration_id);
-        self.remove(self.list.iter().position(added));
+        self.remove(self.list.iter().position(added))
     }
 
-    fn remove(&mut self, index: Option<usize>) {
-        if let Some(index) = index {
-            self.list.remove(index);
-            self.publish_count();
-        }
+    fn remove(&mut self, index: Option<usize>) -> Option<Destination> {
+        let removed = self.list.remove(index?);
+        self.publish_count();
+        Some(removed)
     }
 
     /// The destination that a client added for this receiver.

@@ -157,11 +157,14 @@ impl FlowControl for MinFlowControl {
     }
 
     fn on_error(&mut self, frame: &ErrorFrame) {
-        if !self.counts(frame.group_tag) {
-            return;
+        if self.counts(frame.group_tag) {
+            self.on_gone(frame.receiver_id);
         }
+    }
+
+    fn on_gone(&mut self, receiver_id: i64) {
         let mut receivers = self.receivers.iter_mut();
-        if let Some(receiver) = receivers.find(|receiver| receiver.id == frame.receiver_id) {
+        if let Some(receiver) = receivers.find(|receiver| receiver.id == receiver_id) {
             receiver.is_leaving = true;
         }
     }
