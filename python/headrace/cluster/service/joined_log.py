@@ -65,8 +65,8 @@ class JoinedLog:
         flags = next_flags(self._image, min(commit_position, self.limit))
         if flags is not None and not flags & BEGINS:
             raise ContainerError(
-                f"the log goes on within a message at log_position={self._image.position}, whose begin is gone: start the "
-                "member again, which reads it whole"
+                f"the log goes on within a message at log_position={self._image.position}, whose begin is gone: start "
+                "the member again, which reads it whole"
             )
         self._is_begun = flags is not None
 
