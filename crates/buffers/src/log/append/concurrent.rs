@@ -266,7 +266,8 @@ impl<M: Memory> ConcurrentAppender<M> {
         }
         let offset = raw_tail::term_offset(raw, self.limits.term_length);
         let position = geometry.position(term_id, offset);
-        if position >= limit {
+        // No claim at the end of all positions: each would add to a tail that no rotation sets back.
+        if position >= limit.min(geometry.max_possible_position()) {
             return Err(Stop::Refused(self.limits.refusal(&self.log, position, length)));
         }
         Ok(Admission {

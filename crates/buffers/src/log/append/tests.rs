@@ -6,6 +6,7 @@ use crate::log::descriptor::framed_length;
 use crate::log::frame::{
     FLAG_BEGIN, FLAG_END, FLAGS_UNFRAGMENTED, FrameHeader, TYPE_DATA, TYPE_PAD, TermIdentity,
 };
+use crate::log::position::index_by_term_count;
 use crate::log::raw_tail;
 use crate::log::read::read;
 use crate::log::spec::{LogSpec, LogType, StartPosition};
@@ -225,6 +226,14 @@ fn the_last_term_is_padded_and_then_nothing_more_is_taken() {
     );
     assert_eq!(appender.position(), log.geometry().max_possible_position());
     assert_eq!(appender.offer_one(&[1; 1], 0), Ok(Append::MaxPositionExceeded));
+    // A tail that each refused offer added to would reach into the number of its term.
+    let tail = || log.metadata().raw_tail_acquire(index_by_term_count(i32::MAX));
+    let before = tail();
+    assert_eq!(
+        appender.offer_one(&[1; 1], i64::MAX),
+        Ok(Append::MaxPositionExceeded)
+    );
+    assert_eq!(tail(), before);
 
     let log = at_the_last_term(LogType::ExclusivePublication);
     let mut writer = ExclusiveAppender::new(&log).unwrap();
