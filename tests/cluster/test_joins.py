@@ -10,6 +10,7 @@ import pytest
 
 from headrace.archive.client import requests
 from headrace.cluster import ClientSession, Cluster, ClusteredService, ServiceContainer
+from headrace.cluster.errors import ClusterTerminalError
 from headrace.cluster.member.leadership import Leadership
 from headrace.cluster.member.log_reader import LogReader
 from headrace.cluster.member.states import ModuleState, Toggle
@@ -50,11 +51,11 @@ class Handled(ClusteredService):
 class Lab:
     """A member with one service, and a client."""
 
-    def __init__(self, world: World, answer: bytes = b"", term_length: str = "128k") -> None:
+    def __init__(self, world: World, answer: bytes = b"", term_length: str = "128k", **driver: Any) -> None:
         self.world = world
         self.answer = answer
         channel = f"aeron:udp?term-length={term_length}"
-        self.member = Member(world, world.add_node("leader"), service_count=1, log_channel=channel)
+        self.member = Member(world, world.add_node("leader", **driver), service_count=1, log_channel=channel)
         self.service = self.serve()
         self.member.await_leader()
         self.script = Script(self.member, world.add_node("client"))
@@ -132,6 +133,42 @@ def test_a_replay_that_is_lost_within_a_message_goes_on_before_it(
     assert lab.member.context.counters.election_count.value == 1
     assert lab.member.module.error_count == 1, "the replay was not lost"
     assert lab.service.handled == live
+    assert lab.start_again().handled == live
+
+
+def test_a_message_longer_than_the_window_of_a_driver_is_replayed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Services wait for the end of a message that the module reads: the stream must have room for all of it."""
+    monkeypatch.setattr("tests.cluster.members.SEGMENT_LENGTH", 16 << 20)
+    lab = Lab(world, term_length="16m", ipc_publication_term_window_length=65_536)
+    big = Script(
+        lab.member, world.add_node("other"), ingress="aeron:udp?endpoint=leader:9002|term-length=16m"
+    )
+    big.connect()
+    for number in range(5):
+        big.message(b"%c" % (97 + number) * (1_500_000 + number))
+        lab.settle()
+    live = lab.service.handled
+    assert [length for _, _, length, _ in live] == [1_500_000 + number for number in range(5)]
+    assert lab.start_again().handled == live
+    poll, lost_at = LogReader.poll, []
+
+    def stopped_within(reader: LogReader, limit_position: int) -> int:
+        count = poll(reader, limit_position)
+        if not lost_at and lab.member.context.commit_position > reader.entry_position:
+            lost_at.append(reader.position)
+            lab.member.context.archive.ask(requests.stop_all_replays())
+        return count
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LogReader, "poll", stopped_within)
+        lab.begin_again()
+        lab.member.until(lambda: lab.member.module.failure, "the end")
+    assert isinstance(lab.member.module.failure, ClusterTerminalError)
+    assert "within an entry of which services have a part: start the member again" in str(
+        lab.member.module.failure
+    )
     assert lab.start_again().handled == live
 
 

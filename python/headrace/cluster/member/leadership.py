@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from headrace._exceptions import HeadraceError
 from headrace.archive.client import requests
 from headrace.channel import ChannelUri
-from headrace.cluster.errors import ClusterError
+from headrace.cluster.errors import ClusterError, ClusterTerminalError
 from headrace.cluster.ground.courses import Course, added
 from headrace.cluster.log.entries import Entry, EntryType
 from headrace.cluster.member.election import (
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 __all__ = ["Leadership"]
 
 _LONG_MAX = (1 << 63) - 1
+# So long a replay that brings nothing is taken for one that waits for services.
+_PATIENCE_S = 1.0
 # So many turns of a leader, each with entries, may be ahead of the archive before it notes them together.
 _ENDS_MAX = 4096
 
@@ -147,10 +149,16 @@ class Leadership:
         return end
 
     def _read(self, reader: LogReader, end: int) -> Course[None]:
-        context = self._context
+        context, clock = self._context, self._context.client.clock
+        patience, goes_by_frames = clock.deadline(_PATIENCE_S), False
         while reader.position < end:
             count = reader.poll(end)
-            context.commit_position = max(context.commit_position, reader.entry_position)
+            if count:
+                patience = clock.deadline(_PATIENCE_S)
+            # The driver's window may be shorter than an entry: its end does not come while services wait for it.
+            goes_by_frames = goes_by_frames or patience.is_over
+            read_position = reader.position if goes_by_frames else reader.entry_position
+            context.commit_position = max(context.commit_position, read_position)
             found = reader.take_action()
             if found is not None:
                 action, position = found
@@ -166,10 +174,15 @@ class Leadership:
         # A kill may leave the begin of a message at the end, of which nothing else follows.
         context.commit_position = max(context.commit_position, end)
 
-    @staticmethod
-    def _check_goes_on(reader: LogReader, end: int) -> None:
-        if reader.is_closed:
-            raise ClusterError(f"the replay of the log ends at {reader.position}, and not at {end}")
+    def _check_goes_on(self, reader: LogReader, end: int) -> None:
+        if not reader.is_closed:
+            return
+        text = f"the replay of the log ends at {reader.position}, and not at {end}"
+        if self._context.commit_position > reader.entry_position:
+            raise ClusterTerminalError(
+                f"{text}, within an entry of which services have a part: start the member again, which reads it whole"
+            )
+        raise ClusterError(text)
 
     def _acted(self, action: ClusterAction, position: int, *, is_whole: bool) -> Course[None]:
         """An action in the log that is replayed."""
