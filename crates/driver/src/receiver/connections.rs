@@ -99,6 +99,7 @@ impl Connection {
         if takes_over {
             self.control = Some(address);
             self.control_heard_ns = now_ns;
+            self.greetings = 0;
             self.credit = self.last_paid; // what another has paid is not for this one
         }
         takes_over
@@ -171,6 +172,17 @@ impl Connections {
     pub(super) fn greet(&mut self, path: usize) {
         if let Some(Some(connection)) = self.list.get_mut(path) {
             connection.greetings = GREETINGS;
+        }
+    }
+
+    /// The sender at the address that the subscriber named is asked which streams it has: those that it answers on a path
+    /// may be told once more that they have a receiver. What they were told before may be lost, and they say nothing to one
+    /// that they do not know.
+    pub(super) fn greet_once(&mut self, path: usize, named: SocketAddr) {
+        if let Some(Some(connection)) = self.list.get_mut(path)
+            && connection.control == Some(named)
+        {
+            connection.greetings = connection.greetings.max(1);
         }
     }
 
@@ -249,6 +261,19 @@ impl Connections {
             connection.credit += length;
             connection.last_paid = length;
         }
+    }
+
+    /// A frame that has paid on another account does not pay here as well.
+    pub(super) fn take_back(&mut self, path: usize, length: usize) {
+        if let Some(Some(connection)) = self.list.get_mut(path) {
+            connection.credit = connection.credit.saturating_sub(length);
+        }
+    }
+
+    /// What can be paid for at the most, where something can be.
+    pub(super) fn credit(&self) -> usize {
+        let each = self.list.iter().flatten();
+        each.map(|connection| connection.credit).max().unwrap_or(0)
     }
 
     /// One more answer of this length may go to each, whatever was heard: what a program brings about, once for each image.

@@ -370,17 +370,30 @@ impl ReceiveEndpoint {
         work_count + elicited
     }
 
+    /// Ends images that have heard nothing for too long, and streams that have ended; returns the work done. After
+    /// [`Self::poll`]: while this thread had no turn, what they wait for may have come.
+    pub(super) fn judge_images(&mut self, cycle: &Cycle<'_>) -> usize {
+        let mut work_count = 0;
+        for slot in 0..self.images.len() {
+            let Some(image) = &mut self.images[slot] else {
+                continue;
+            };
+            if image.is_connected(cycle.now_ns, cycle.timeouts) {
+                image.check_end_of_stream(cycle.now_ns, cycle.counters);
+            } else {
+                let reason = image.loss();
+                self.drop_image(slot, reason, cycle);
+                work_count += 1;
+            }
+        }
+        work_count
+    }
+
     fn service_image(&mut self, slot: usize, cycle: &mut Cycle<'_>) -> usize {
         let Some(image) = &mut self.images[slot] else {
             return 0;
         };
         let (now_ns, timeouts) = (cycle.now_ns, cycle.timeouts);
-        if !image.is_connected(now_ns, timeouts) {
-            let reason = image.loss();
-            self.drop_image(slot, reason, cycle);
-            return 1;
-        }
-        image.check_end_of_stream(now_ns, cycle.counters);
         while let Some((path, address)) = image.take_new_path() {
             if self.paths.is_control(path, address) {
                 image.greet(path);
@@ -419,6 +432,9 @@ impl ReceiveEndpoint {
         // Where other paths bring a stream it may not have been heard of on this one.
         let named = elicitor.take_turn(self.dispatcher.wanted(self.is_manual).collect());
         self.pending_setups.expect(1 + named.len());
+        for image in self.images.iter_mut().flatten() {
+            image.greet_once(path, address);
+        }
         let to = Source { path, address };
         let mut out = cycle.outgoing(&self.paths, self.speaker);
         for stream_id in [ANY_STREAM].iter().chain(&named) {
@@ -512,9 +528,13 @@ impl Arrivals<'_> {
             return Ok(());
         };
         image.on_data(datagram, source, cycle.now_ns, cycle.counters)?;
-        let is_asked = !image.take_question(source.path, cycle.now_ns)
-            || self.ask_for_setup(&header, datagram.len(), source, cycle);
-        if let Some(image) = self.images[slot].as_mut().filter(|_| !is_asked) {
+        if !image.take_question(source.path, cycle.now_ns) {
+            return Ok(());
+        }
+        image.take_back(source.path, datagram.len());
+        if !self.ask_for_setup(&header, datagram.len(), source, cycle)
+            && let Some(image) = &mut self.images[slot]
+        {
             image.put_back_question(source.path);
         }
         Ok(())

@@ -37,6 +37,9 @@ pub(super) struct ImageTimeouts {
     pub(super) liveness_ns: i64,
 }
 
+/// How long the text of a rejection waits until all of it is paid for.
+const REJECTION_PATIENCE_NS: i64 = 1_000_000_000;
+
 /// What the sender of a stream is answered.
 enum Answers {
     /// How far the subscribers are, and what is missing.
@@ -72,6 +75,8 @@ pub(super) struct ReceiverImage {
     /// The sender was told that this receiver goes away.
     said_goodbye: bool,
     is_revoked: bool,
+    /// A path says so.
+    is_revoked_somewhere: bool,
     /// Something came after bytes that are missing, and the conductor has not been woken since.
     has_new_gap: bool,
     /// Paths bring something after a silence.
@@ -90,6 +95,10 @@ impl ReceiverImage {
         };
         if !connections.is_single() {
             connections.on_paid(source.path, Setup::LENGTH);
+        }
+        if shared.asks_for_answers {
+            // What its SETUP has more than a status message pays for the first answers: see the sender's newcomers.
+            connections.take_back(source.path, Setup::LENGTH - StatusMessage::LENGTH);
         }
         let has_new_paths = connections.on_frame(source, now_ns);
         Self {
@@ -112,6 +121,7 @@ impl ReceiverImage {
             owes_status: false,
             said_goodbye: false,
             is_revoked: false,
+            is_revoked_somewhere: false,
             has_new_gap: false,
             has_new_paths,
             answers: Answers::StatusMessages,
@@ -145,7 +155,7 @@ impl ReceiverImage {
 
     /// From now on answers with error frames only.
     pub(super) fn reject(&mut self, reason: String) {
-        self.answers = Answers::Rejection(clipped(reason));
+        self.answers = Answers::Rejection(reason);
     }
 
     /// A newer image of the same session speaks for both.
@@ -320,7 +330,8 @@ impl ReceiverImage {
         self.hear(source, now_ns);
     }
 
-    /// A publisher on another path hears at once where this receiver is, before it goes on without it.
+    /// A publisher on another path hears where this receiver is as soon as its frames have paid for it, before it goes on
+    /// without it.
     #[inline]
     fn hear(&mut self, source: Source, now_ns: i64) {
         if self.connections.on_frame(source, now_ns) {
@@ -341,6 +352,16 @@ impl ReceiverImage {
         self.connections.greet(path);
     }
 
+    /// That sender was asked which streams it has.
+    pub(super) fn greet_once(&mut self, path: usize, named: SocketAddr) {
+        self.connections.greet_once(path, named);
+    }
+
+    /// The last datagram has paid on the account of its channel.
+    pub(super) fn take_back(&mut self, path: usize, length: usize) {
+        self.connections.take_back(path, length);
+    }
+
     fn on_heartbeat(
         &mut self,
         position: i64,
@@ -359,8 +380,7 @@ impl ReceiverImage {
         if flags & data::FLAG_END_OF_STREAM != 0 {
             self.ends_somewhere = true;
             self.connections.on_end_of_stream(source.path, position);
-            let is_revoked = flags & data::FLAG_REVOKED != 0;
-            self.check_paths_ended(is_revoked, now_ns, counters);
+            self.is_revoked_somewhere |= flags & data::FLAG_REVOKED != 0;
         }
         self.frontier.empty_to(&self.shared.log, position);
         self.has_new_gap |= position > self.shared.high_water_mark.get();
@@ -369,12 +389,12 @@ impl ReceiverImage {
     }
 
     /// The stream is over once each path that lives has said so.
-    fn check_paths_ended(&mut self, is_revoked: bool, now_ns: i64, counters: &ReceiverCounters) {
+    fn check_paths_ended(&mut self, now_ns: i64, counters: &ReceiverCounters) {
         let Some(position) = self.connections.end_of_stream(now_ns) else {
             return;
         };
         let metadata = self.shared.log.metadata();
-        if is_revoked && !self.is_revoked {
+        if self.is_revoked_somewhere && !self.is_revoked {
             self.is_revoked = true;
             metadata.put_is_publication_revoked_release();
             counters.publication_images_revoked.increment_release();
@@ -385,10 +405,12 @@ impl ReceiverImage {
         }
     }
 
-    /// An image whose stream ended and arrived completely starts to drain.
+    /// An image whose stream ended and arrived completely starts to drain. To be asked when all paths were looked at: what
+    /// one has to say may still lie in its socket.
     pub(super) fn check_end_of_stream(&mut self, now_ns: i64, counters: &ReceiverCounters) {
-        if self.ends_somewhere && !self.shared.is_end_of_stream() {
-            self.check_paths_ended(false, now_ns, counters); // a path may have fallen silent, or be gone
+        let may_end = !self.shared.is_end_of_stream() || (self.is_revoked_somewhere && !self.is_revoked);
+        if self.ends_somewhere && may_end {
+            self.check_paths_ended(now_ns, counters);
         }
         if self.shared.is_end_of_stream()
             && self.shared.state() == ImageState::Active
@@ -409,7 +431,16 @@ impl ReceiverImage {
     ) -> usize {
         let timer_fired = now_ns - self.last_status_sent_ns > timeouts.status_message_ns;
         if let Answers::Rejection(reason) = &self.answers {
-            let is_sent = timer_fired && send_error(&self.shared, &mut self.connections, reason, now_ns, out);
+            if !timer_fired {
+                return 0;
+            }
+            // Clients of other makes may give a longer text than a frame holds. One that its sender has not paid for in a second
+            // is cut short: it forgets a receiver of which it hears nothing.
+            let waits = now_ns - self.last_status_sent_ns < REJECTION_PATIENCE_NS;
+            let reason = clipped(reason, ErrorFrame::TEXT_LENGTH_MAX);
+            let paid = self.connections.credit().saturating_sub(ErrorFrame::LENGTH_MIN);
+            let reason = if waits { reason } else { clipped(reason, paid) };
+            let is_sent = send_error(&self.shared, &mut self.connections, reason, now_ns, out);
             if is_sent {
                 self.last_status_sent_ns = now_ns;
             }
@@ -425,12 +456,12 @@ impl ReceiverImage {
         if !self.owes_status || matches!(self.answers, Answers::Nothing) || !self.speaks() {
             return 0;
         }
-        if self.owes_goodbye() {
-            self.said_goodbye = true;
-            self.connections.grant(StatusMessage::LENGTH_WITH_GROUP_TAG);
-        }
         let mut frame = [0; StatusMessage::LENGTH_WITH_GROUP_TAG];
         let length = self.status_message(out).encode(&mut frame);
+        if self.owes_goodbye() {
+            self.said_goodbye = true;
+            self.connections.grant(length);
+        }
         if !self.connections.can_tell(length, now_ns) {
             return 0;
         }
@@ -632,17 +663,16 @@ impl ReceiverImage {
     }
 }
 
-/// As much of a reason as an error frame holds. Clients of other makes may give longer ones.
-fn clipped(mut reason: String) -> String {
-    let mut end = reason.len().min(ErrorFrame::TEXT_LENGTH_MAX);
-    while !reason.is_char_boundary(end) {
+/// As much of a text as has this length.
+fn clipped(text: &str, length_max: usize) -> &str {
+    let mut end = text.len().min(length_max);
+    while !text.is_char_boundary(end) {
         end -= 1;
     }
-    reason.truncate(end);
-    reason
+    &text[..end]
 }
 
-/// True once it is sent: it waits until its senders have paid for it.
+/// True once it is sent.
 fn send_error(
     shared: &ImageShared,
     connections: &mut Connections,
@@ -684,9 +714,10 @@ mod tests {
 
     #[test]
     fn a_long_reason_is_cut_between_two_characters() {
-        assert_eq!(clipped("no room".into()), "no room");
-        assert_eq!(clipped("x".repeat(2_000)), "x".repeat(1023));
+        assert_eq!(clipped("no room", 1023), "no room");
+        assert_eq!(clipped(&"x".repeat(2_000), 1023), "x".repeat(1023));
         let two_bytes_each = "\u{e9}".repeat(1_000);
-        assert_eq!(clipped(two_bytes_each), "\u{e9}".repeat(511));
+        assert_eq!(clipped(&two_bytes_each, 1023), "\u{e9}".repeat(511));
+        assert_eq!(clipped(&two_bytes_each, 1), "");
     }
 }

@@ -218,6 +218,7 @@ impl Agent for Receiver {
         }
         for endpoint in endpoints {
             work_count += endpoint.poll(batch, &mut cycle);
+            work_count += endpoint.judge_images(&cycle);
         }
         work_count
     }

@@ -128,7 +128,13 @@ impl SendEndpoint {
     }
 
     pub(super) fn add(&mut self, publication: SenderPublication, now_ns: i64) {
-        if publication.is_answers() {
+        let exchange = &publication.shared().exchange;
+        let is_first = || {
+            self.publications
+                .iter()
+                .all(|other| other.shared().exchange != *exchange)
+        };
+        if publication.is_answers() && is_first() {
             self.newcomers.on_answers(now_ns);
         }
         let shared = publication.shared();
@@ -531,6 +537,7 @@ impl Control<'_> {
             .publications
             .iter()
             .filter(|publication| [0, publication.shared().stream_id].contains(&message.stream_id))
+            .filter(|publication| !publication.shared().is_end_of_stream())
             .collect();
         let now_ns = cycle.now_ns;
         for index in self

@@ -112,6 +112,11 @@ impl SenderPublication {
         self.asker
     }
 
+    /// The last that asked for a stream of answers may be a stranger; a receiver that has it says so.
+    fn is_unheard(&self) -> bool {
+        self.is_answers() && !self.receivers.is_live()
+    }
+
     /// It goes to the one that asks for it.
     pub(super) fn is_answers(&self) -> bool {
         matches!(self.shared.exchange, Exchange::Answers { .. })
@@ -132,7 +137,12 @@ impl SenderPublication {
         if self.is_setup_elicited || (!self.has_initial_connection && !self.is_answers()) {
             self.send_setup(now_ns, out);
         }
-        let mut bytes = self.send_data(now_ns, out);
+        let is_unheard = self.is_unheard();
+        let mut bytes = if is_unheard {
+            0
+        } else {
+            self.send_data(now_ns, out)
+        };
         if bytes == 0 {
             bytes = self.send_heartbeat(now_ns, out);
             self.update_idle_limit(now_ns);
@@ -140,9 +150,11 @@ impl SenderPublication {
             self.update_connected(SILENT);
         }
         let shared = &self.shared;
-        self.repairs
-            .retransmit
-            .on_timers(now_ns, |range| out.resend(shared, range));
+        self.repairs.retransmit.on_timers(now_ns, |range| {
+            if !is_unheard {
+                out.resend(shared, range);
+            }
+        });
         bytes
     }
 
@@ -287,10 +299,8 @@ impl SenderPublication {
     }
 
     fn send_heartbeat(&mut self, now_ns: i64, out: &mut Outgoing<'_>) -> usize {
-        // The last that asked for a stream of answers may be a stranger; a receiver that has it says so.
-        let is_unheard = self.is_answers() && !self.receivers.is_live();
         let is_early = now_ns - self.last_data_or_heartbeat_ns <= HEARTBEAT_INTERVAL_NS;
-        if !self.has_initial_connection || is_unheard || is_early {
+        if !self.has_initial_connection || self.is_unheard() || is_early {
             return 0;
         }
         self.last_data_or_heartbeat_ns = now_ns;

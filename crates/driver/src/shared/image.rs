@@ -75,6 +75,8 @@ pub(crate) struct ImageShared {
     pub source_path: usize,
     /// Gaps are repaired, not skipped.
     pub is_reliable: bool,
+    /// It carries requests, whose publisher waits for answers.
+    pub asks_for_answers: bool,
     /// Position at which the stream is joined.
     pub join_position: i64,
     /// Window granted by the first status message.
@@ -118,6 +120,8 @@ pub(crate) struct ImageIdentity {
     pub source_path: usize,
     /// See [`ImageShared::is_reliable`].
     pub is_reliable: bool,
+    /// See [`ImageShared::asks_for_answers`].
+    pub asks_for_answers: bool,
     /// See [`ImageShared::join_position`].
     pub join_position: i64,
     /// See [`ImageShared::initial_window_length`].
@@ -158,6 +162,7 @@ impl ImageShared {
             join_position: identity.join_position,
             initial_window_length: identity.initial_window_length,
             window_length_max: identity.window_length_max,
+            asks_for_answers: identity.asks_for_answers,
             round_trips: identity.round_trips,
             high_water_mark: counters.high_water_mark,
             rebuild_position: counters.rebuild_position,

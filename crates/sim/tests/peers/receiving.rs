@@ -32,15 +32,15 @@ pub(crate) struct Receiving {
     pub(crate) world: World,
     pub(crate) node: Node,
     client: Arc<Client>,
-    reader: Reader,
+    pub(crate) reader: Reader,
     pub(crate) peer: Peer,
     /// Where its socket is.
-    socket: SocketAddr,
+    pub(crate) socket: SocketAddr,
 }
 
 impl Receiving {
     /// A subscription that has heard nothing yet.
-    fn silent() -> Self {
+    pub(crate) fn silent() -> Self {
         Self::on(CHANNEL, |_| {})
     }
 
@@ -95,7 +95,7 @@ impl Receiving {
         }
     }
 
-    fn image(&self) -> Arc<Image> {
+    pub(crate) fn image(&self) -> Arc<Image> {
         let images = self.reader.subscription.images();
         assert_eq!(images.len(), 1);
         Arc::clone(&images[0])

@@ -3,11 +3,13 @@
 use std::net::SocketAddr;
 
 use headrace_buffers::counters::{system_counter, type_ids};
-use headrace_protocol::frame::{FrameKind, ResponseSetup, Setup, StatusMessage, setup, status_message};
+use headrace_protocol::frame::{
+    DataHeader, FrameKind, ResponseSetup, Setup, StatusMessage, classify, data, setup, status_message,
+};
 use headrace_sim::{Datagram, Node};
 
-use crate::common::{MILLISECOND, SECOND, World, counters_of, system_counter};
-use crate::{ANSWERS, FROM_SERVER, REQUESTS, Requester, Server, frames, invalid_packets, run};
+use crate::common::{MILLISECOND, Reader, SECOND, World, counters_of, system_counter};
+use crate::{ANSWERS, FROM_SERVER, REQUESTS, Requester, Server, answers_to, frames, invalid_packets, run};
 
 const STRANGER: &str = "10.9.9.9:999";
 
@@ -15,6 +17,36 @@ fn bytes_of(length: usize, encode: impl FnOnce(&mut [u8]) -> usize) -> Vec<u8> {
     let mut frame = vec![0; length];
     let length = encode(&mut frame);
     frame.truncate(length);
+    frame
+}
+
+fn setup_of_requests(session_id: i32) -> Setup {
+    Setup {
+        flags: setup::FLAG_RESPONSE,
+        term_offset: 0,
+        session_id,
+        stream_id: REQUESTS,
+        initial_term_id: 1,
+        active_term_id: 1,
+        term_length: 65_536,
+        mtu: 1408,
+        ttl: 0,
+    }
+}
+
+fn heartbeat_of_requests(session_id: i32) -> Vec<u8> {
+    let header = DataHeader {
+        frame_length: 0,
+        flags: data::FLAGS_UNFRAGMENTED,
+        is_padding: false,
+        term_offset: 0,
+        session_id,
+        stream_id: REQUESTS,
+        term_id: 1,
+        reserved_value: 0,
+    };
+    let mut frame = vec![0; DataHeader::LENGTH];
+    header.encode(&mut frame);
     frame
 }
 
@@ -211,19 +243,8 @@ fn one_that_sends_requests_in_anothers_name_has_no_more_sent_there_than_it_sends
         }
         told - before
     };
-    let setup = Setup {
-        flags: setup::FLAG_RESPONSE,
-        term_offset: 0,
-        session_id: 5,
-        stream_id: REQUESTS,
-        initial_term_id: 1,
-        active_term_id: 1,
-        term_length: 65_536,
-        mtu: 1408,
-        ttl: 0,
-    };
     let mut requests = vec![0; Setup::LENGTH];
-    setup.encode(&mut requests);
+    setup_of_requests(5).encode(&mut requests);
     assert_eq!(
         brings(&mut server, 40_123, &requests),
         StatusMessage::LENGTH,
@@ -238,6 +259,95 @@ fn one_that_sends_requests_in_anothers_name_has_no_more_sent_there_than_it_sends
     assert_eq!(setups, 90, "nine asks pay for ten");
     let told = brings(&mut server, 40_123, &requests);
     assert!(told >= ResponseSetup::LENGTH, "{told}");
+}
+
+/// What the SETUP of requests has more than its answer pays for the first answers, and for nothing else.
+#[test]
+fn a_requester_pays_for_its_answers_once() {
+    let world = World::new(9);
+    let node = world.add_node("server").unwrap();
+    let mut server = Server::on(&node);
+    let stranger = Stranger {
+        world: &world,
+        server: &node,
+    };
+    let tap = world.network().tap();
+    let (mut paid, mut told) = (0, 0);
+    for session_id in 1..=20 {
+        let mut requests = vec![0; Setup::LENGTH];
+        setup_of_requests(session_id).encode(&mut requests);
+        let heartbeat = heartbeat_of_requests(session_id);
+        for frame in [&requests, &heartbeat] {
+            stranger.send(SocketAddr::new(node.address(), 40_123), frame);
+            paid += frame.len();
+            world.run_for(210 * MILLISECOND);
+        }
+        server.turn();
+        let answers_id = server.sessions.last().unwrap().answers.session_id();
+        world.run_for(5 * MILLISECOND);
+        stranger.ask(answers_id);
+        paid += StatusMessage::LENGTH;
+        world.run_for(200 * MILLISECOND);
+        let sent = tap.take();
+        let there = sent.iter().filter(|sent| sent.to == STRANGER.parse().unwrap());
+        told += there.map(|sent| sent.bytes.len()).sum::<usize>();
+        assert!(told <= paid, "{told} bytes for {paid}");
+    }
+}
+
+/// A spy lets the stream go on when its reader has left.
+#[test]
+fn answers_that_flow_do_not_go_to_the_stranger_that_asks_when_their_reader_leaves() {
+    for every in [1, 7, 20] {
+        let world = World::new(3);
+        let node = world.add_node("server").unwrap();
+        let server = Server::on(&node);
+        let requester = Requester::new(&world, "one");
+        world.run_until(SECOND, "the requests", || server.requests.image_count() == 1);
+        let channel = format!("{}|ssc=true", answers_to(&server.requests.images()[0]));
+        let channel = channel.replace("term-length=64k", "term-length=1m");
+        let answers = server.client.add_publication(&channel, ANSWERS).unwrap();
+        let mut spy = Reader::subscribe(&server.client, &format!("aeron-spy:{FROM_SERVER}"), ANSWERS);
+        let Requester {
+            answers: mut reader, ..
+        } = requester;
+        world.run_until(3 * SECOND, "the answers", || {
+            reader.subscription.is_connected() && answers.is_connected()
+        });
+        for _ in 0..2_000 {
+            let _ = answers.offer(&[3; 1000]);
+            (reader.poll(), spy.poll());
+            world.step();
+        }
+        reader.subscription.close();
+        let stranger = Stranger {
+            world: &world,
+            server: &node,
+        };
+        let tap = world.network().tap();
+        let mut asks = 0;
+        for count in 0..4_000 {
+            let _ = answers.offer(&[3; 1000]);
+            spy.poll();
+            if count % every == 0 {
+                stranger.ask(answers.session_id());
+                asks += 1;
+            }
+            world.step();
+        }
+        let sent = tap.take();
+        let there: Vec<_> = sent
+            .iter()
+            .filter(|sent| sent.to == STRANGER.parse().unwrap())
+            .collect();
+        assert!(there.len() <= asks, "{} for {asks}", there.len());
+        assert!(
+            there
+                .iter()
+                .all(|sent| classify(&sent.bytes) == Ok(FrameKind::Setup)),
+            "{every}"
+        );
+    }
 }
 
 #[test]
