@@ -316,7 +316,8 @@ fn answers_that_flow_do_not_go_to_the_stranger_that_asks_when_their_reader_leave
         });
         for _ in 0..2_000 {
             let _ = answers.offer(&[3; 1000]);
-            (reader.poll(), spy.poll());
+            reader.poll();
+            spy.poll();
             world.step();
         }
         reader.subscription.close();
