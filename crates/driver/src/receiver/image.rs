@@ -4,10 +4,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 
 use headrace_buffers::log::rebuild;
-use headrace_protocol::ErrorCode;
 use headrace_protocol::frame::{
-    ErrorFrame, FrameError, Nak, Packet, ResponseSetup, RttMeasurement, Setup, StatusMessage, data, rtt,
-    status_message, validate_data,
+    FrameError, Nak, Packet, ResponseSetup, RttMeasurement, Setup, StatusMessage, data, rtt, status_message,
+    validate_data,
 };
 use headrace_protocol::loss::MeasuredRoundTrip;
 use headrace_protocol::round_trips::RoundTrips;
@@ -17,6 +16,7 @@ use super::connections::{Connections, Source};
 use super::counters::ReceiverCounters;
 use super::frontier::Frontier;
 use super::outgoing::Outgoing;
+use super::rejection::send_rejection;
 use crate::event_recorder::Reason;
 use crate::shared::drops::{Dropped, Outside};
 use crate::shared::{ImageShared, ImageState, LossRange, PublicationShared, StatusMessageDue};
@@ -36,9 +36,6 @@ pub(super) struct ImageTimeouts {
     pub(super) status_message_ns: i64,
     pub(super) liveness_ns: i64,
 }
-
-/// How long the text of a rejection waits until all of it is paid for.
-const REJECTION_PATIENCE_NS: i64 = 1_000_000_000;
 
 /// What the sender of a stream is answered.
 enum Answers {
@@ -434,13 +431,15 @@ impl ReceiverImage {
             if !timer_fired {
                 return 0;
             }
-            // Clients of other makes may give a longer text than a frame holds. One that its sender has not paid for in a second
-            // is cut short: it forgets a receiver of which it hears nothing.
-            let waits = now_ns - self.last_status_sent_ns < REJECTION_PATIENCE_NS;
-            let reason = clipped(reason, ErrorFrame::TEXT_LENGTH_MAX);
-            let paid = self.connections.credit().saturating_sub(ErrorFrame::LENGTH_MIN);
-            let reason = if waits { reason } else { clipped(reason, paid) };
-            let is_sent = send_error(&self.shared, &mut self.connections, reason, now_ns, out);
+            let silent_ns = now_ns - self.last_status_sent_ns;
+            let is_sent = rejection::send(
+                reason,
+                &self.shared,
+                &mut self.connections,
+                silent_ns,
+                now_ns,
+                out,
+            );
             if is_sent {
                 self.last_status_sent_ns = now_ns;
             }
@@ -663,41 +662,6 @@ impl ReceiverImage {
     }
 }
 
-/// As much of a text as has this length.
-fn clipped(text: &str, length_max: usize) -> &str {
-    let mut end = text.len().min(length_max);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
-}
-
-/// True once it is sent.
-fn send_error(
-    shared: &ImageShared,
-    connections: &mut Connections,
-    reason: &str,
-    now_ns: i64,
-    out: &mut Outgoing<'_>,
-) -> bool {
-    let frame = ErrorFrame {
-        session_id: shared.session_id,
-        stream_id: shared.stream_id,
-        receiver_id: out.receiver_id,
-        group_tag: out.group_tag,
-        error_code: ErrorCode::ImageRejected.value(),
-        text: reason.into(),
-    };
-    let mut bytes = [0; ErrorFrame::LENGTH_MAX];
-    let length = frame.encode(&mut bytes);
-    let is_paid = connections.can_answer(length, now_ns);
-    for connection in connections.answered(length, now_ns) {
-        out.send_frame(&bytes[..length], connection);
-        out.counters.error_frames_sent.increment_release();
-    }
-    is_paid
-}
-
 fn fill_gap(shared: &ImageShared, loss: LossRange) -> bool {
     let geometry = shared.log.geometry();
     let (Ok(offset), Ok(length)) = (usize::try_from(loss.term_offset), usize::try_from(loss.length)) else {
@@ -706,18 +670,4 @@ fn fill_gap(shared: &ImageShared, loss: LossRange) -> bool {
     let position = geometry.position(loss.term_id, offset);
     let term = shared.log.term(geometry.partition(position));
     rebuild::fill_gap(term, shared.log.identity(loss.term_id), offset, length)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_reason_is_cut_between_two_characters() {
-        assert_eq!(clipped("no room", 1023), "no room");
-        assert_eq!(clipped(&"x".repeat(2_000), 1023), "x".repeat(1023));
-        let two_bytes_each = "\u{e9}".repeat(1_000);
-        assert_eq!(clipped(&two_bytes_each, 1023), "\u{e9}".repeat(511));
-        assert_eq!(clipped(&two_bytes_each, 1), "");
-    }
 }

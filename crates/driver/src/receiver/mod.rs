@@ -11,6 +11,7 @@ mod image;
 mod outgoing;
 mod paths;
 mod pending_setups;
+mod rejection;
 
 use std::sync::Arc;
 use std::time::Duration;
