@@ -432,7 +432,7 @@ impl ReceiverImage {
                 return 0;
             }
             let silent_ns = now_ns - self.last_status_sent_ns;
-            let is_sent = rejection::send(
+            let is_sent = send_rejection(
                 reason,
                 &self.shared,
                 &mut self.connections,
