@@ -532,10 +532,10 @@ class DriverConfig(DriverValues):
     forged SETUPs leave room for your own publications. Default: ``4g``."""
 
     newcomer_allowance: int | None = _setting(None, "bytes", "aeron.headrace.newcomer.allowance")
-    """Bytes a second that a publication with ``control-mode=dynamic`` may send to addresses that ask which
-    streams it has, beyond as many as came from them. 0: none, since those addresses can be forged. A receiver
-    of Aeron's cannot say which stream it wants, and is told of one a second: where such receivers join a
-    channel of many streams, in a network that strangers cannot reach, 4k tells them of 128 at once. Default:
+    """Bytes a second that a channel with ``control-mode=dynamic`` may send to addresses that ask for its
+    streams, beyond as many as came from them. 0: none, since those addresses can be forged. A receiver of
+    Aeron's cannot say which stream it wants, and is told of one a second: where such receivers join a channel
+    of many streams, in a network that strangers cannot reach, 4k tells them of up to 97 at once. Default:
     ``0``."""
 
     event_limit: int | None = _setting(None, "number", "aeron.headrace.event.limit")

@@ -42,8 +42,13 @@ class PendingVerdict:
         """Whether its session gave it up, and it has not returned."""
         return self._is_cancelled and self._verdict is None
 
-    def poll(self) -> Verdict | None:
+    @property
+    def verdict(self) -> Verdict | None:
         """The verdict, once there is one. An authenticator that failed has rejected."""
+        return self._verdict
+
+    def poll(self) -> Verdict | None:
+        """The verdict, once there is one; until then, have the call made. Not for one that is about to be cancelled."""
         if self._verdict is None:
             self._while_waiting()
         return self._verdict

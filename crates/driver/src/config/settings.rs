@@ -331,10 +331,10 @@ headrace_protocol::settings! {
     /// Most bytes of those images' logs, three terms each. On a small `/dev/shm` set it lower, so that forged SETUPs
     /// leave room for your own publications.
     "aeron.headrace.image.memory.limit" => image_memory_limit: usize = 4 * GIB, Size { min: SMALLEST_LOG_LENGTH, max: usize::MAX >> 1 };
-    /// Bytes a second that a publication with `control-mode=dynamic` may send to addresses that ask which streams it has, beyond
-    /// as many as came from them. 0: none, since those addresses can be forged. A receiver of Aeron's cannot say which stream it
-    /// wants, and is told of one a second: where such receivers join a channel of many streams, in a network that strangers cannot
-    /// reach, 4k tells them of 128 at once.
+    /// Bytes a second that a channel with `control-mode=dynamic` may send to addresses that ask for its streams, beyond as many
+    /// as came from them. 0: none, since those addresses can be forged. A receiver of Aeron's cannot say which stream it wants, and
+    /// is told of one a second: where such receivers join a channel of many streams, in a network that strangers cannot reach, 4k
+    /// tells them of up to 97 at once.
     "aeron.headrace.newcomer.allowance" => newcomer_allowance: usize = 0, Size { min: 0, max: MIB };
 
     /// How many changes of state the event log keeps, the newest, for `headrace events`: 256 bytes each. 0: no event log.

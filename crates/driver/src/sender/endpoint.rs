@@ -15,7 +15,7 @@ use super::destinations::{Changed, Destinations, Heard, LEARNT_MAX};
 use super::newcomers::Newcomers;
 use super::outgoing::{Outgoing, SendBuffers, SendLimits, Way};
 use super::publication::SenderPublication;
-use crate::endpoint::{DestinationChange, EndpointId, SendEndpointSpec};
+use crate::endpoint::{DestinationChange, EndpointId, SendDestinations, SendEndpointSpec};
 use crate::names::Following;
 use crate::proxy::{ConductorProxy, ConductorReply, ConductorRequest};
 use crate::stream_map::StreamMap;
@@ -85,6 +85,8 @@ impl SendEndpoint {
     /// A channel without publications. `now_ns` starts the wait for a first sign of life. Newcomers of a dynamic channel
     /// have so many bytes a second that they need not pay for.
     pub(super) fn new(spec: SendEndpointSpec, newcomer_allowance: usize, now_ns: i64) -> Self {
+        let is_dynamic = matches!(spec.destinations, SendDestinations::Dynamic(_));
+        let newcomer_allowance = if is_dynamic { newcomer_allowance } else { 0 };
         let endpoint = Self {
             destinations: Destinations::new(&spec.destinations),
             spec,

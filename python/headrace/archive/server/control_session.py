@@ -222,7 +222,8 @@ class ControlSession:
 
     def _authenticate(self, now_ns: int) -> int:
         pending = self._pending_verdict
-        verdict = None if pending is None else pending.poll()
+        is_late = self._deadline_ns is not None and now_ns >= self._deadline_ns
+        verdict = None if pending is None else pending.verdict if is_late else pending.poll()
         if pending is not None and verdict is not None:
             self._pending_verdict = None
             if pending.failure:
