@@ -92,7 +92,7 @@ class ConsensusModuleConfig(NodeConfig):
     ingress_ipc_allowed: bool = flag(
         "cluster.ingress.ipc.allowed",
         False,
-        "Whether clients on the member's own driver may send over `aeron:ipc`.",
+        "Whether clients on the member's own driver may send over `aeron:ipc`, and be answered over it.",
     )
     egress_channel: str | None = text(
         "cluster.egress.channel",
