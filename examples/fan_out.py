@@ -21,6 +21,7 @@ def main() -> None:
     with ExitStack() as stack:
 
         def client() -> headrace.Client:
+            # A receiver is a driver: as many programs as there may be on it, it gets each packet once.
             driver = stack.enter_context(headrace.MediaDriver.embedded())
             return stack.enter_context(headrace.Client.connect(directory=driver.directory))
 
