@@ -19,6 +19,15 @@ pub fn excerpt(value: &str) -> Cow<'_, str> {
     }
 }
 
+/// The longest prefix of whole characters that fits into so many bytes.
+pub fn truncated(text: &str, length_max: usize) -> &str {
+    let mut end = text.len().min(length_max);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 /// The known name that is fewest edits away, if a slip of the pen can be the reason, or the only one that a name is the
 /// beginning of. Case makes no difference.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -74,6 +83,13 @@ fn edit_distance(from: &str, to: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_cut_between_characters() {
+        assert_eq!(truncated("aeron:ipc", 5), "aeron");
+        assert_eq!(truncated("aé", 2), "a");
+        assert_eq!(truncated("a", 2), "a");
+    }
 
     #[test]
     fn a_long_value_is_shown_by_its_beginning_and_length() {

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use headrace_buffers::counters::{Counter, CountersManager, type_ids};
+use headrace_protocol::text::truncated;
 
 use crate::errors::CommandError;
 
@@ -267,25 +268,4 @@ fn stream_key(stream: StreamKey<'_>) -> Vec<u8> {
     key.extend_from_slice(&(channel.len() as i32).to_le_bytes());
     key.extend_from_slice(channel.as_bytes());
     key
-}
-
-/// The longest prefix of whole characters that fits.
-pub(crate) fn truncated(text: &str, length_max: usize) -> &str {
-    let mut end = text.len().min(length_max);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_text_is_cut_between_characters() {
-        assert_eq!(truncated("aeron:ipc", 5), "aeron");
-        assert_eq!(truncated("aé", 2), "a");
-        assert_eq!(truncated("a", 2), "a");
-    }
 }

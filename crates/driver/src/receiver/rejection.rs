@@ -2,6 +2,7 @@
 
 use headrace_protocol::ErrorCode;
 use headrace_protocol::frame::ErrorFrame;
+use headrace_protocol::text::truncated;
 
 use super::connections::Connections;
 use super::outgoing::Outgoing;
@@ -21,6 +22,7 @@ pub(super) fn send_rejection(
     out: &mut Outgoing<'_>,
 ) -> bool {
     let paid = connections.credit().saturating_sub(ErrorFrame::LENGTH_MIN);
+    // Clients of other makes may give a longer text than a frame holds.
     let length_max = if silent_ns < PATIENCE_NS {
         ErrorFrame::TEXT_LENGTH_MAX
     } else {
@@ -32,7 +34,7 @@ pub(super) fn send_rejection(
         receiver_id: out.receiver_id,
         group_tag: out.group_tag,
         error_code: ErrorCode::ImageRejected.value(),
-        text: clipped(reason, length_max).into(),
+        text: truncated(reason, length_max).into(),
     };
     let mut bytes = [0; ErrorFrame::LENGTH_MAX];
     let length = frame.encode(&mut bytes);
@@ -42,27 +44,4 @@ pub(super) fn send_rejection(
         out.counters.error_frames_sent.increment_release();
     }
     is_paid
-}
-
-/// As much of a text as has this length. Clients of other makes may give longer ones than a frame holds.
-fn clipped(text: &str, length_max: usize) -> &str {
-    let mut end = text.len().min(length_max);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_reason_is_cut_between_two_characters() {
-        assert_eq!(clipped("no room", 1023), "no room");
-        assert_eq!(clipped(&"x".repeat(2_000), 1023), "x".repeat(1023));
-        let two_bytes_each = "\u{e9}".repeat(1_000);
-        assert_eq!(clipped(&two_bytes_each, 1023), "\u{e9}".repeat(511));
-        assert_eq!(clipped(&two_bytes_each, 1), "");
-    }
 }

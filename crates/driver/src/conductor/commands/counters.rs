@@ -3,10 +3,10 @@
 use headrace_buffers::counters::LABEL_LENGTH_MAX;
 use headrace_protocol::ErrorCode;
 use headrace_protocol::command::COUNTER_KEY_LENGTH_MAX;
+use headrace_protocol::text::truncated;
 
 use crate::conductor::clients::{Clients, OwnedCounter};
 use crate::conductor::context::Context;
-use crate::conductor::counters::truncated;
 use crate::conductor::origin::Origin;
 use crate::errors::CommandError;
 
