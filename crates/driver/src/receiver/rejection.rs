@@ -12,6 +12,9 @@ use crate::shared::ImageShared;
 /// hears nothing, and then believes no rejection of it.
 const PATIENCE_NS: i64 = 1_000_000_000;
 
+/// A text that is no longer than this is not cut.
+const TEXT_LENGTH_LEAST: usize = 128;
+
 /// True once it is sent to a sender that has been told nothing for `silent_ns`.
 pub(super) fn send_rejection(
     reason: &str,
@@ -26,22 +29,25 @@ pub(super) fn send_rejection(
     let length_max = if silent_ns < PATIENCE_NS {
         ErrorFrame::TEXT_LENGTH_MAX
     } else {
-        paid.min(ErrorFrame::TEXT_LENGTH_MAX)
+        paid.clamp(TEXT_LENGTH_LEAST, ErrorFrame::TEXT_LENGTH_MAX)
     };
+    let text = truncated(reason, length_max);
+    if !connections.can_answer(ErrorFrame::LENGTH_MIN + text.len(), now_ns) {
+        return false;
+    }
     let frame = ErrorFrame {
         session_id: shared.session_id,
         stream_id: shared.stream_id,
         receiver_id: out.receiver_id,
         group_tag: out.group_tag,
         error_code: ErrorCode::ImageRejected.value(),
-        text: truncated(reason, length_max).into(),
+        text: text.into(),
     };
     let mut bytes = [0; ErrorFrame::LENGTH_MAX];
     let length = frame.encode(&mut bytes);
-    let is_paid = connections.can_answer(length, now_ns);
     for connection in connections.answered(length, now_ns) {
         out.send_frame(&bytes[..length], connection);
         out.counters.error_frames_sent.increment_release();
     }
-    is_paid
+    true
 }
