@@ -85,8 +85,9 @@ lock: $(STAMPS)/setup ## Choose dependency versions anew (edits requirements/dev
 # --- the product -----------------------------------------------------------------------------------------------
 
 .PHONY: demo
-demo: build ## Stream real data over IPC and UDP, verified; record some and analyse it with Spark
+demo: build ## Stream real data over IPC and UDP, verified; kill a cluster's leader; analyse recordings with Spark
 	@$(BIN)/python -m headrace.demo
+	@echo && $(BIN)/headrace cluster demo
 # 3 says that there is no Java for Spark, and that everything up to there went well.
 	@echo && $(BIN)/python examples/weather demo-results || [ $$? -eq 3 ]
 
@@ -164,9 +165,10 @@ simulate: build ## Run new seeds of the simulated world, of archives, copies of 
 	SIMULATE_SECONDS=$(SECONDS) cargo test --quiet --release -p headrace-sim --test crowds destinations -- --nocapture
 	SIMULATE_SECONDS=$(SECONDS) cargo test --quiet --release -p headrace-sim --test names whatever -- --nocapture
 	SIMULATE_SECONDS=$(SECONDS) cargo test --quiet --release -p headrace-sim --test gatherings -- --nocapture
+	SIMULATE_SECONDS=$(SECONDS) cargo test --quiet --release -p headrace-sim --test joins -- --nocapture
 	SIMULATE_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -s --timeout 0 -o faulthandler_timeout=0 tests/sim/test_archive_chaos.py tests/sim/test_receiving_chaos.py \
 		tests/sim/test_replication_world.py \
-		tests/sim/test_cluster_world.py -k new_seeds
+		tests/sim/test_cluster_world.py tests/sim/test_parts_world.py tests/sim/test_cluster_swarm.py tests/consensus/test_model.py -k new_seeds
 
 .PHONY: fuzz
 fuzz: ## Fuzz every decoder, SECONDS_EACH=30 on each
@@ -185,6 +187,8 @@ lint: $(STAMPS)/setup
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --quiet --check .
 	$(BIN)/python scripts/tidy.py
+	cd python && ../$(BIN)/lint-imports ../pyproject.toml --no-cache
+	$(BIN)/vulture
 
 .PHONY: type
 type: build
@@ -198,19 +202,18 @@ fmt: $(STAMPS)/setup ## Format everything
 	cargo fmt --all
 	$(BIN)/ruff check --quiet --fix . || true
 	$(BIN)/ruff format --quiet .
-	$(BIN)/python scripts/tidy.py --record
 
 .PHONY: docs
 docs: build ## Write the API reference into site/
 	$(BIN)/python scripts/api_reference.py site
 
-# Graphviz lays out better than a hand can, and is in every distribution. tidy.py finds a picture that its text has left.
+# Graphviz lays out better than a hand can, and is in every distribution.
 .PHONY: pictures
 pictures: $(patsubst %.dot,%.svg,$(wildcard docs/images/*.dot)) ## Draw the pictures of docs/ from their text; needs Graphviz
 
 docs/images/%.svg: docs/images/%.dot
 	@command -v dot > /dev/null || { echo "error: no dot on the PATH; install Graphviz first" >&2; exit 1; }
-	{ echo "<!-- sha256 of $(<F): $$(sha256sum < $< | cut -d ' ' -f 1) -->"; dot -Tsvg $< | sed -n '/^<svg/,$$p'; } > $@
+	dot -Tsvg $< | sed -n '/^<svg/,$$p' > $@
 
 .PHONY: clean
 clean: ## Remove everything that make made

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import headrace
 from benches.report import Measurement, Row
 from headrace.cluster import ClientSession, ClusteredService, ClusterNode, Role, ServiceContainer
-from headrace.cluster.ground.counters import ClusterCounter, recovery_key
+from headrace.cluster.common.counters import ClusterCounter, recovery_key
 from headrace.cluster.protocol.control import JoinLog
 from headrace.cluster.protocol.header import pack_header
 from headrace.cluster.protocol.log import SessionOpenEvent
@@ -19,7 +19,7 @@ from headrace.cluster.protocol.session import SessionConnectRequest, SessionEven
 
 if TYPE_CHECKING:
     from headrace.client import Client
-    from headrace.cluster.service.batches import MessageBatch
+    from headrace.cluster.service.batch_runs import MessageBatch
 
 ROUNDS = 10
 BATCH = 100_000

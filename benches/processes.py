@@ -205,4 +205,5 @@ def java_peer() -> JavaPeer:
     # The reference's own scripts measure without bounds checks too.
     fastest = {"agrona.disable.bounds.checks": "true"}
     sources = [ROOT / "benches" / "java" / f"{name}.java" for name in ("Throughput", "EchoNode")]
+    sources.append(ROOT / "tests" / "interop" / "java" / "EchoMember.java")
     return JavaPeer(classes, *sources, properties=fastest)

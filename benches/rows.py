@@ -22,6 +22,7 @@ from benches.archive_rows import (
 from benches.cluster_node_rows import cluster_rtt_one, cluster_throughput_one
 from benches.cluster_rows import cluster_replay, cluster_service_python
 from benches.durable_rows import archive_ack
+from benches.failover_rows import cluster_failover, cluster_transfer
 from benches.figures import in_turns, rates, rtt_row, samples, thrice
 from benches.follow_rows import archive_follow
 from benches.group_rows import ipc_many_subscribers, mdc_throughput, multicast_throughput
@@ -39,6 +40,7 @@ from benches.processes import (
 from benches.report import Measurement, Row
 from benches.request_rows import request_response_many_python, request_response_python
 from benches.sbe_rows import sbe_columnar, sbe_single
+from benches.several_rows import cluster_catch_up, cluster_read, cluster_rtt, cluster_throughput
 from benches.spark_rows import spark_batch_read, spark_replay_read
 from benches.stream_rows import streams_1000
 
@@ -406,5 +408,11 @@ ROWS: dict[str, Callable[[], Row]] = {
         cluster_throughput_one,
         cluster_service_python,
         cluster_replay,
+        cluster_rtt,
+        cluster_throughput,
+        cluster_failover,
+        cluster_transfer,
+        cluster_read,
+        cluster_catch_up,
     )
 }

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 
 import headrace
+from headrace import aio
 
 CHANNEL = "aeron:ipc"
 ANNA_STREAM_ID = 21
@@ -15,8 +16,8 @@ async def talk(client: headrace.Client, name: str, speak_on: int, listen_to: int
     """Says each line and waits for the other's; returns what was heard."""
     heard = []
     with (
-        client.add_subscription(CHANNEL, listen_to) as subscription,
-        client.add_publication(CHANNEL, speak_on) as publication,
+        await client.request_subscription(CHANNEL, listen_to) as subscription,
+        await client.request_publication(CHANNEL, speak_on) as publication,
     ):
         for line in LINES:
             await publication.offer_async(f"{name}: {line}".encode())
@@ -28,11 +29,8 @@ async def talk(client: headrace.Client, name: str, speak_on: int, listen_to: int
     return heard
 
 
-async def main() -> None:
-    with (
-        headrace.MediaDriver.embedded() as driver,
-        headrace.Client.connect(directory=driver.directory) as client,
-    ):
+async def main(directory: str) -> None:
+    async with await aio.connect(directory) as client:
         heard_by_anna, heard_by_bert = await asyncio.gather(
             talk(client, "anna", ANNA_STREAM_ID, BERT_STREAM_ID),
             talk(client, "bert", BERT_STREAM_ID, ANNA_STREAM_ID),
@@ -43,4 +41,6 @@ async def main() -> None:
 
 if __name__ == "__main__":
     argparse.ArgumentParser(description=__doc__).parse_args()
-    asyncio.run(main())
+    # Outside the event loop: starting a driver, and closing it, would block it.
+    with headrace.MediaDriver.embedded() as embedded:
+        asyncio.run(main(embedded.directory))

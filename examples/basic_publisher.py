@@ -10,10 +10,13 @@ STREAM_ID = 1001
 
 def main(channel: str, count: int) -> None:
     with (
-        headrace.Client.connect() as client,
+        headrace.connect() as client,
         client.add_publication(channel, STREAM_ID) as publication,
     ):
-        publication.wait_until_connected(10.0)
+        if not publication.wait_until_connected(10.0):
+            raise SystemExit(
+                f"no subscriber connected to {channel} within 10 s: is basic_subscriber.py running?"
+            )
         for number in range(count):
             position = publication.offer_blocking(f"Hello World! {number}".encode())
             print(f"sent {number}, stream position {position}")

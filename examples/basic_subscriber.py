@@ -17,12 +17,12 @@ def main(channel: str, count: int) -> None:
         print(f"stream {header.stream_id} session {header.session_id}: {payload.decode()}")
 
     with (
-        headrace.Client.connect() as client,
+        headrace.connect() as client,
         client.add_subscription(channel, STREAM_ID) as subscription,
     ):
         idle = headrace.BlockingIdleStrategy(subscription)
         while received < count:
-            # Does nothing after a poll that brought something; after others it soon sleeps until a message comes.
+            # Returns at once if the poll found messages; else it soon sleeps until one arrives.
             idle.idle(subscription.poll(on_message))
 
 

@@ -24,7 +24,7 @@ def main() -> None:
     turnover = 0.0
     with (
         headrace.MediaDriver.embedded() as driver,
-        headrace.Client.connect(directory=driver.directory) as client,
+        driver.connect() as client,
         client.add_subscription(CHANNEL, STREAM_ID) as subscription,
         client.add_publication(CHANNEL, STREAM_ID) as publication,
     ):

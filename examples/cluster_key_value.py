@@ -1,6 +1,6 @@
 """A key-value store that survives kill -9: a cluster of one in a process of its own, and clients that each write.
 
-Its argument is a directory for the cluster's files; run it twice on one, and what it holds is there again.
+The argument is a directory for the cluster's files. A second run on the same directory finds the keys of the first.
 """
 
 import argparse
@@ -36,13 +36,13 @@ class KeyValueStore(ClusteredService):
         try:
             answer = self.apply(**json.loads(message))
         except (TypeError, ValueError) as error:
-            # What clients send may be anything. Nothing has changed yet.
+            # A client may send anything. The state has not changed yet.
             answer = {"ok": False, "error": str(error)}
         if session is not None:
             session.offer(json.dumps(answer).encode())
 
     def apply(self, op: str, key: str, value: Any = None, expected: Any = None) -> dict[str, Any]:
-        """Carry a command out; gives the answer."""
+        """Carry out a command and return the answer."""
         there = self.values.get(key)
         if op == "get":
             return {"ok": key in self.values, "value": there}
@@ -83,7 +83,7 @@ class Store:
         return answer
 
     def get(self, key: str) -> Any:
-        """The value; ``None`` where there is none."""
+        """The value, or ``None`` if the key does not exist."""
         return self.ask("get", key)["value"]
 
     def put(self, key: str, value: Any) -> None:
@@ -91,15 +91,15 @@ class Store:
         self.ask("put", key, value=value)
 
     def delete(self, key: str) -> bool:
-        """Remove the key; tells whether it was there."""
+        """Remove the key; returns whether it existed."""
         return bool(self.ask("delete", key)["ok"])
 
     def compare_and_set(self, key: str, expected: Any, value: Any) -> bool:
-        """Set the value if it is the expected one; tells whether it was."""
+        """Set the value if it is the expected one; returns whether it was."""
         return bool(self.ask("compare_and_set", key, expected=expected, value=value)["ok"])
 
     def increment(self, key: str) -> None:
-        """Read, add, and write if no other client has written meanwhile; else again."""
+        """Read, add and write; start again if another client has written meanwhile."""
         while True:
             value = self.get(key)
             if self.compare_and_set(key, value, (value or 0) + 1):
@@ -107,7 +107,7 @@ class Store:
 
 
 def serve(directory: str) -> None:
-    """The node's process: until its standard input ends, or something kills it."""
+    """Run a node until standard input ends."""
     with ClusterNode(KeyValueStore(), directory=directory, authorisation="ALLOW_ALL") as node:
         node.wait_until_leader()
         print(node.driver.directory, flush=True)
@@ -116,7 +116,7 @@ def serve(directory: str) -> None:
 
 @contextlib.contextmanager
 def node_process(directory: str | Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A node in a process of its own, and the directory of its driver."""
+    """A node in another process, and the directory of its driver."""
     command = [sys.executable, __file__, "--serve", str(directory)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin
@@ -133,7 +133,7 @@ def node_process(directory: str | Path) -> Iterator[tuple[subprocess.Popen[str],
 
 
 def connect(driver_directory: str) -> ClusterClient:
-    """A client in this process of the cluster in the other."""
+    """Connect to the node in the other process."""
     return ClusterClient.connect(
         directory=driver_directory, ingress_channel="aeron:ipc", egress_channel="aeron:ipc"
     )
@@ -151,7 +151,7 @@ def run(directory: str | Path) -> None:
             print("bob reads what alice wrote:", bob.get("colour"))
             alice.put("draft", "...")
             alice.delete("draft")
-            # Both want the key; the log has one of the two first.
+            # Both want the key; the first in the log gets it.
             print("who gets the lock:", alice.compare_and_set("lock", None, "alice"), end=" ")
             print(bob.compare_and_set("lock", None, "bob"))
             alice.delete("lock")
@@ -161,7 +161,7 @@ def run(directory: str | Path) -> None:
             visits = bob.get("visits")
         process.kill()
         process.wait()
-        # Shared memory of the killed driver, which no other process removes.
+        # The killed driver left its shared memory behind.
         shutil.rmtree(driver_directory)
         print(f"killed with {visits} visits")
 
@@ -175,7 +175,9 @@ def run(directory: str | Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("directory", nargs="?", help="of the cluster's files; by default a temporary one")
+    parser.add_argument(
+        "directory", nargs="?", help="directory of the cluster's files; default: a temporary one"
+    )
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)  # the node's process
     arguments = parser.parse_args()
     if arguments.serve:

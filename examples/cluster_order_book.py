@@ -1,7 +1,7 @@
 """A limit order book with matching by price and time: orders are commands, trades are answers to both sides.
 
-Prices are integers, in cents: sums of floating-point numbers may differ between machines. Its argument is a directory
-for the cluster's files; run it twice on one, and the orders that rest are there again.
+Prices are integers, in cents: sums of floating-point numbers may differ between machines. The argument is a
+directory for the cluster's files. A second run on the same directory finds the resting orders of the first.
 """
 
 import argparse
@@ -22,13 +22,13 @@ COMMAND = struct.Struct("<cqqq")
 ACCEPTED, TRADED, CANCELLED, REFUSED = b"A", b"T", b"X", b"R"
 ANSWER = struct.Struct("<cqqqq")
 Answer = tuple[bytes, int, int, int, int]
-# An order that rests, as it is in a snapshot.
+# A resting order in a snapshot.
 ORDER = struct.Struct("<cqqqqq")
 
 
 @dataclass
 class Order:
-    """An order, or what is left of it."""
+    """An order, or its remainder."""
 
     side: bytes
     id: int
@@ -47,7 +47,7 @@ class Order:
 
 
 class OrderBook(ClusteredService):
-    """Orders that rest, by side, the best first."""
+    """Resting orders by side, the best first."""
 
     def __init__(self) -> None:
         self.orders: dict[bytes, list[Order]] = {BUY: [], SELL: []}
@@ -85,7 +85,7 @@ class OrderBook(ClusteredService):
             session.offer(ANSWER.pack(REFUSED, reference, 0, price, quantity))
 
     def add(self, order: Order) -> None:
-        """Match an order with those that rest; what is left of it rests."""
+        """Match an order with resting orders; the remainder rests."""
         self.next_id += 1
         self.tell(ACCEPTED, order, order.price, order.quantity)
         others = self.orders[SELL if order.side == BUY else BUY]
@@ -113,7 +113,7 @@ class OrderBook(ClusteredService):
         session.offer(ANSWER.pack(REFUSED, reference, order_id, 0, 0))
 
     def tell(self, kind: bytes, order: Order, price: int, quantity: int) -> None:
-        """To the order's owner, if it is still connected: an order outlives its session."""
+        """Tell the order's owner, if it is still connected: an order outlives its session."""
         owner = self.cluster.session(order.owner)
         if owner is not None:
             owner.offer(ANSWER.pack(kind, order.reference, order.id, price, quantity))
@@ -129,13 +129,13 @@ class Trader:
         self.answers: list[Answer] = []
 
     def send(self, kind: bytes, price: int, quantity: int) -> int:
-        """An order or a cancellation; gives the order's id."""
+        """Send an order or a cancellation; returns the order's id."""
         self.references += 1
         self.client.offer_blocking(COMMAND.pack(kind, self.references, price, quantity))
         return self.receive(self.references, (ACCEPTED, CANCELLED, REFUSED))[2]
 
     def receive(self, reference: int, kinds: tuple[bytes, ...]) -> Answer:
-        """Take answers up to one of these kinds that is about a reference of this trader."""
+        """Read answers up to one of these kinds about this reference."""
         while True:
             message = self.client.receive(timeout_s=10.0)
             if message is None:
@@ -174,7 +174,9 @@ def run(directory: str | Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("directory", nargs="?", help="of the cluster's files; by default a temporary one")
+    parser.add_argument(
+        "directory", nargs="?", help="directory of the cluster's files; default: a temporary one"
+    )
     directory = parser.parse_args().directory
     if directory:
         run(directory)

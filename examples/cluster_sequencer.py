@@ -1,6 +1,6 @@
-"""Several publishers, one total order: a service numbers what they send, and any subscriber reads the numbered stream.
+"""Several publishers, one total order: a service numbers their messages, and any subscriber reads the numbered stream.
 
-Its argument is a directory for the cluster's files; run it twice on one, and the numbers go on.
+The argument is a directory for the cluster's files. A second run on the same directory continues the numbers.
 """
 
 import argparse
@@ -26,8 +26,8 @@ KEPT = 10_000
 class Sequencer(ClusteredService):
     """Numbers messages from 1 on, tells each publisher its numbers, and publishes the messages in that order.
 
-    The state is the last number and the newest messages. The stream is no state: a member publishes while it leads. One
-    that begins to lead publishes the newest again, as it cannot know what was read before; subscribers leave out the
+    The state is the last number and the newest messages. The stream is not part of it: only the leader publishes. A new
+    leader cannot know how far subscribers have read, so it publishes the newest messages again; subscribers skip the
     numbers that they have.
     """
 
@@ -38,7 +38,7 @@ class Sequencer(ClusteredService):
 
     def on_start(self, cluster: Cluster, snapshot: Iterable[bytes] | None) -> None:
         self.cluster = cluster
-        # The container's client: its streams end with the service.
+        # The container owns this client and closes its streams when the service ends.
         self.feed = cluster.client.add_publication(CHANNEL, STREAM_ID)
         for index, message in enumerate(snapshot or ()):
             if index == 0:
@@ -76,7 +76,7 @@ class Sequencer(ClusteredService):
 
 
 def publish(node: ClusterNode, name: str, numbers: list[int]) -> None:
-    """A publisher. The number in each answer says where in the order a message is."""
+    """A publisher. The number in each answer is the place of the message in the order."""
     with node.connect() as cluster:
         for count in range(MESSAGES_EACH):
             cluster.offer_blocking(f"{name} {count}".encode())
@@ -88,7 +88,7 @@ def publish(node: ClusterNode, name: str, numbers: list[int]) -> None:
 
 
 def read(subscription: Subscription, last: list[int], received: list[bytes]) -> None:
-    """A subscriber, which reads up to the number that `last` gives once it is known."""
+    """A subscriber, which reads up to the number in `last`, once that is known."""
     expected: int | None = None
     while not (last and expected is not None and expected > last[0]):
         message = subscription.receive(timeout_s=0.1)
@@ -131,7 +131,7 @@ def run(directory: str | Path) -> None:
     print(f"{len(PUBLISHERS)} publishers, {count} messages, numbers {min(numbers)} to {max(numbers)}")
     names = [message[NUMBER.size :].split()[0] for message in one[-count:]]
     changes = sum(a != b for a, b in itertools.pairwise(names))
-    print(f"the order goes from one publisher to another {changes} times")
+    print(f"the order changes from one publisher to another {changes} times")
     assert sorted(numbers) == list(range(max(numbers) - count + 1, max(numbers) + 1))
     assert one[-count:] == other[-count:]
     print("both subscribers have read the same order")
@@ -139,7 +139,9 @@ def run(directory: str | Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("directory", nargs="?", help="of the cluster's files; by default a temporary one")
+    parser.add_argument(
+        "directory", nargs="?", help="directory of the cluster's files; default: a temporary one"
+    )
     directory = parser.parse_args().directory
     if directory:
         run(directory)

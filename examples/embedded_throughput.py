@@ -1,4 +1,4 @@
-"""Driver, publisher and subscriber in one process, the publisher on a thread of its own."""
+"""Driver, subscriber and publisher in one process; the publisher has its own thread."""
 
 import argparse
 import threading
@@ -21,7 +21,7 @@ def main(seconds: int) -> None:
     stop = threading.Event()
     with (
         headrace.MediaDriver.embedded() as driver,
-        headrace.Client.connect(directory=driver.directory) as client,
+        driver.connect() as client,
         client.add_subscription(CHANNEL, STREAM_ID) as subscription,
         client.add_exclusive_publication(CHANNEL, STREAM_ID) as publication,
     ):

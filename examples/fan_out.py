@@ -1,6 +1,6 @@
-"""One publisher, receivers that say where they are, and one that the publisher is told of. Starts its own drivers.
+"""One publisher and several receivers over unicast, for networks without multicast. Starts its own drivers.
 
-Each receiver gets packets of its own, to its own address: this needs no multicast on the network.
+First the receivers report their addresses to the publisher; then the program adds a receiver's address itself.
 """
 
 import argparse
@@ -21,18 +21,18 @@ def main() -> None:
     with ExitStack() as stack:
 
         def client() -> headrace.Client:
-            # A receiver is a driver: as many programs as there may be on it, it gets each packet once.
+            # A receiver is a driver: it gets each packet once, however many programs use it.
             driver = stack.enter_context(headrace.MediaDriver.embedded())
-            return stack.enter_context(headrace.Client.connect(directory=driver.directory))
+            return stack.enter_context(driver.connect())
 
-        # The receivers report to the control address, and the publisher sends to all that do.
+        # The receivers report to the control address, and the publisher sends to each of them.
         subscriptions = [
             client().add_subscription(f"aeron:udp?control={CONTROL}", STREAM_ID) for _ in range(RECEIVERS)
         ]
         send(client().add_publication(DYNAMIC, STREAM_ID), subscriptions)
         print(f"dynamic: {RECEIVERS} receivers, {COUNT} messages each")
 
-        # This receiver knows nothing of the publisher. With a port of your choice the channel needs no asking.
+        # This receiver does not know the publisher. Port 0 lets the system choose; `resolved_endpoint` is the choice.
         listening = client().add_subscription("aeron:udp?endpoint=127.0.0.1:0", STREAM_ID)
         publication = client().add_publication(MANUAL, STREAM_ID)
         publication.add_destination(f"aeron:udp?endpoint={listening.resolved_endpoint}")
@@ -42,7 +42,7 @@ def main() -> None:
 
 def send(publication: headrace.Publication, subscriptions: list[headrace.Subscription]) -> None:
     for subscription in subscriptions:
-        # A receiver that comes later reads the stream from then on.
+        # A receiver that joins later misses the messages sent before.
         assert subscription.wait_until_connected(10.0)
     for number in range(COUNT):
         publication.offer_blocking(number.to_bytes(8, "little"), timeout_s=10.0)

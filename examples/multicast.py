@@ -1,7 +1,7 @@
 """One publisher, three receivers with a driver each, in one multicast group. Starts its own drivers.
 
-Here all are on one machine, and the group is on the loopback interface. On a network leave `interface` out, or name the
-one to use: `interface=192.168.0.0/24`.
+All run on this machine, with the group on the loopback interface. On a network, leave `interface` out or name one:
+`interface=192.168.0.0/24`.
 """
 
 import argparse
@@ -20,12 +20,12 @@ def main() -> None:
 
         def client() -> headrace.Client:
             driver = stack.enter_context(headrace.MediaDriver.embedded())
-            return stack.enter_context(headrace.Client.connect(directory=driver.directory))
+            return stack.enter_context(driver.connect())
 
         subscriptions = [client().add_subscription(CHANNEL, STREAM_ID) for _ in range(RECEIVERS)]
         publication = client().add_publication(CHANNEL, STREAM_ID)
         for subscription in subscriptions:
-            # A receiver that comes later reads the stream from then on.
+            # A receiver that joins later misses the messages sent before.
             assert subscription.wait_until_connected(10.0)
 
         for number in range(COUNT):

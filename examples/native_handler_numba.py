@@ -1,4 +1,4 @@
-"""A handler compiled by numba: messages are summed up with no interpreter in the loop. Starts its own driver."""
+"""A handler compiled by numba adds up messages without the interpreter in the loop. Starts its own driver."""
 
 import argparse
 from typing import Any
@@ -28,7 +28,7 @@ def main() -> None:
     rows = np.arange(BATCH, dtype=np.uint8).reshape(BATCH, 1)
     with (
         headrace.MediaDriver.embedded() as driver,
-        headrace.Client.connect(directory=driver.directory) as client,
+        driver.connect() as client,
         client.add_subscription(CHANNEL, STREAM_ID) as subscription,
         client.add_publication(CHANNEL, STREAM_ID) as publication,
     ):

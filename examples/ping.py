@@ -21,12 +21,12 @@ def main(ping_channel: str, pong_channel: str, count: int) -> None:
 
     idle = headrace.YieldingIdleStrategy()
     with (
-        headrace.Client.connect() as client,
+        headrace.connect() as client,
         client.add_subscription(pong_channel, PONG_STREAM_ID) as pongs,
         client.add_publication(ping_channel, PING_STREAM_ID) as pings,
     ):
-        pings.wait_until_connected(10.0)
-        pongs.wait_until_connected(10.0)
+        if not (pings.wait_until_connected(10.0) and pongs.wait_until_connected(10.0)):
+            raise SystemExit("no pong connected within 10 s: is pong.py running?")
         for _ in range(count):
             pings.offer_blocking(time.perf_counter_ns().to_bytes(8, "little"), idle="yield")
             while not (fragments := pongs.poll(on_pong)):

@@ -1,4 +1,4 @@
-"""Send every message of one stream back on another. Ends when its ping has gone."""
+"""Send every message of one stream back on another. Ends when ping disconnects."""
 
 import argparse
 
@@ -13,7 +13,7 @@ PONG_STREAM_ID = 1003
 def main(ping_channel: str, pong_channel: str) -> None:
     idle = headrace.YieldingIdleStrategy()
     with (
-        headrace.Client.connect() as client,
+        headrace.connect() as client,
         client.add_subscription(ping_channel, PING_STREAM_ID) as pings,
         client.add_publication(pong_channel, PONG_STREAM_ID) as pongs,
     ):
@@ -21,7 +21,8 @@ def main(ping_channel: str, pong_channel: str) -> None:
         def answer(payload: bytes, header: headrace.Header) -> None:
             pongs.offer_blocking(payload)
 
-        pings.wait_until_connected(30.0)
+        if not pings.wait_until_connected(30.0):
+            raise SystemExit("no ping connected within 30 s: start ping.py")
         while pings.is_connected:
             idle.idle(pings.poll(answer))
 

@@ -1,6 +1,6 @@
 """Two publishers of the same messages, and a subscriber that reads each message once. Starts its own drivers.
 
-One publisher dies on the way. The subscriber does not notice.
+Half-way, one publisher dies, and its client reports that its driver has stopped. The subscriber reads on.
 """
 
 import argparse
@@ -10,14 +10,14 @@ import headrace
 
 STREAM_ID = 10
 COUNT = 1_000
-# What makes two publications one stream: session, first term and term length. `linger` and `mtu` may stay as they are.
+# Two publications are one stream if session, first term and term length agree. `linger` and `mtu` may differ.
 SAME_STREAM = "session-id=1001|init-term-id=0|term-id=0|term-offset=0|term-length=64k"
 
 
 def main() -> None:
     with ExitStack() as stack:
         reader = stack.enter_context(headrace.MediaDriver.embedded())
-        client = stack.enter_context(headrace.Client.connect(directory=reader.directory))
+        client = stack.enter_context(reader.connect())
         subscription = client.add_subscription("aeron:udp?control-mode=manual", STREAM_ID)
         # On a network: one address of this host for each line, or one multicast group each.
         for _ in range(2):
@@ -42,7 +42,7 @@ def main() -> None:
             assert int.from_bytes(message.payload, "little") == number
 
         assert len(subscription.images) == 1
-        assert subscription.receive(timeout_s=0.1) is None  # nothing came twice
+        assert subscription.receive(timeout_s=0.1) is None  # no message arrived twice
     print(f"{COUNT} messages, each once; one of two publishers died after {COUNT // 2}")
 
 

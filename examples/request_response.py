@@ -1,4 +1,4 @@
-"""A server and those that ask it: one answer for each request, many requests at once, errors. Starts its own driver."""
+"""A server and its clients: one answer for each request, many requests at once, errors. Starts its own driver."""
 
 import argparse
 import asyncio
@@ -11,7 +11,7 @@ STREAM_ID = 10
 
 
 def handle(request: bytes) -> bytes:
-    """Runs on the server's thread, for one request after another."""
+    """Runs on the server's thread, one request at a time. For an error, the server logs the traceback."""
     return str(int(request) ** 2).encode()
 
 
@@ -23,7 +23,7 @@ async def ask_many(requester: headrace.Requester) -> None:
 def main() -> None:
     with headrace.MediaDriver.embedded() as driver, driver.connect() as client:
         with headrace.Server(client, CHANNEL, STREAM_ID, handle) as server:
-            # Often a program of its own, which only serves.
+            # Usually a separate program.
             serving = threading.Thread(target=server.serve)
             serving.start()
             with headrace.Requester(client, CHANNEL, STREAM_ID) as requester:
@@ -32,7 +32,7 @@ def main() -> None:
                     requester.request(b"seven")
                 except headrace.RemoteError as error:
                     print("the server says:", error)
-            # A requester belongs to threads, or to one event loop.
+            # Use a requester from threads or from one event loop, not from both.
             with headrace.Requester(client, CHANNEL, STREAM_ID) as requester:
                 asyncio.run(ask_many(requester))
         serving.join()

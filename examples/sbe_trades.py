@@ -31,7 +31,7 @@ def main() -> None:
     tables = []
     with (
         headrace.MediaDriver.embedded() as driver,
-        headrace.Client.connect(directory=driver.directory) as client,
+        driver.connect() as client,
         client.add_subscription(CHANNEL, STREAM_ID) as subscription,
         client.add_publication(CHANNEL, STREAM_ID) as publication,
     ):
@@ -42,7 +42,7 @@ def main() -> None:
             while received < min(start + 4096, len(messages)):
                 batch = subscription.poll_batch(4096)
                 tables.append(trade.to_arrow(batch))
-                # What a batch holds of another template is picked out in the same way.
+                # A batch may hold several kinds of message; each kind decodes its own.
                 for text in notice.to_arrow(batch)["text"].to_pylist():
                     print("notice:", text)
                 received += len(batch)

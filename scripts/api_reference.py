@@ -18,7 +18,7 @@ import pdoc.render
 from pdoc import doc, doc_pyi
 
 import headrace
-from headrace._names import DEFINED_IN
+from headrace._base.names import DEFINED_IN
 from headrace.cli.docs import MODULES
 
 CORE = "headrace._core"
@@ -32,10 +32,11 @@ def documented_modules() -> dict[str, doc.Module]:
     Raises:
         LookupError: the stub was not found, or nothing of it is public.
     """
-    for name in headrace.__all__:
-        # What loads when it is first asked for is asked for here; pdoc looks only at what is there.
-        setattr(headrace, name, getattr(headrace, name))
     imported = [importlib.import_module(name) for name in MODULES if name != _SHOWN_AS_THE_PACKAGE]
+    for module in imported:
+        for name in module.__all__:
+            # What loads when it is first asked for is asked for here; pdoc looks only at what is there.
+            setattr(module, name, getattr(module, name))
     for public, module in DEFINED_IN.items():
         public.__module__ = module
     modules = {module.__name__: doc.Module(module) for module in imported}
@@ -43,7 +44,11 @@ def documented_modules() -> dict[str, doc.Module]:
     stub_file = doc_pyi.find_stub_file(CORE)
     if stub_file is None:
         raise LookupError(f"no stub of {CORE}")
-    stub = doc.Module(_run_stub(stub_file))
+    run = _run_stub(stub_file)
+    # Types that the stub alone has, by which other modules name theirs.
+    for name in vars(run).keys() - vars(core).keys():
+        setattr(core, name, getattr(run, name))
+    stub = doc.Module(run)
     classes = [
         member
         for member in modules["headrace"].members.values()

@@ -1,9 +1,9 @@
 """Writes what follows from the declarations of the settings: `python scripts/settings.py`; `--check` compares only.
 
 Rust's tables declare the settings of driver and client, `headrace.archive.ArchiveConfig` those of the archive, and the
-configs of `headrace.cluster` those of a cluster. From
-them come the typed keywords and fields in `python/headrace/_settings.py`, and `docs/reference/settings.md`. After a
-change of a table in Rust, build first: `make build`.
+configs of `headrace.cluster` those of a cluster. From them come the typed keywords and fields in
+`python/headrace/_settings/keywords.py`, and `docs/reference/settings.md`. After a change of a table in Rust, build
+first: `make build`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from headrace import _core
-from headrace._declared import DeclaredConfig
+from headrace._agent.rules import AUTHENTICATOR, AUTHORISATION
+from headrace._settings.declared import DeclaredConfig
 from headrace.archive import ArchiveConfig
-from headrace.cluster import ClusterClientConfig, ConsensusModuleConfig, ContainerConfig
+from headrace.cluster import (
+    ClusterBackupConfig,
+    ClusterClientConfig,
+    ConsensusModuleConfig,
+    ContainerConfig,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 Declaration = dict[str, Any]
@@ -38,9 +44,9 @@ _UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 # --- Python ----------------------------------------------------------------------------------------------------
 
-_MODULE = '''"""The settings of driver and client, as keywords and as frozen dataclasses.
+_MODULE = '''"""Settings as keywords; those of driver and client as frozen dataclasses, too.
 
-Made by `scripts/settings.py` from the tables in Rust; do not edit.
+Made by `scripts/settings.py` from the tables in Rust and the configs of archive and cluster; do not edit.
 """
 
 from __future__ import annotations
@@ -48,11 +54,24 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from headrace._config import ClientValues, DriverValues
+from headrace._settings.config import ClientValues, DriverValues
 
-__all__ = ["ClientConfig", "ClientSettings", "DriverConfig", "DriverSettings"]
+if TYPE_CHECKING:
+    from headrace.security import Authenticator, AuthorisationService
+    from headrace.security.credentials import CredentialsSupplier
+
+__all__ = [
+    "ArchiveSettings",
+    "ClientConfig",
+    "ClientSettings",
+    "ClusterBackupSettings",
+    "ConsensusModuleSettings",
+    "ContainerSettings",
+    "DriverConfig",
+    "DriverSettings",
+]
 
 
 def _setting(default: Any, kind: str, property_name: str | None = None) -> Any:
@@ -97,17 +116,7 @@ class ClientConfig(ClientValues):
 '''
 
 
-_KEYWORDS_MODULE = '''"""The settings of {owner}, as keywords.
-
-Made by `scripts/settings.py` from :class:`{config}`; do not edit.
-"""
-
-from __future__ import annotations
-
-import os
-{imports}
-__all__ = ["{name}"]
-
+_KEYWORDS_CLASS = '''
 
 class {name}(TypedDict, total=False):
     """Keyword arguments of {owner}; see :class:`{config}` for what they mean.
@@ -116,38 +125,11 @@ class {name}(TypedDict, total=False):
     """
 
 {keywords}'''
-_SECURITY_IMPORTS = """from typing import TYPE_CHECKING, TypedDict
-
-if TYPE_CHECKING:
-    from headrace.security import Authenticator, AuthorisationService
-"""
 
 
-def archive_module() -> str:
-    """The Python module of the archive's keywords."""
-    return _keywords_module(ArchiveConfig, "ArchiveSettings", "an archive")
-
-
-def consensus_module_module() -> str:
-    """The Python module of the consensus module's keywords."""
-    return _keywords_module(ConsensusModuleConfig, "ConsensusModuleSettings", "a consensus module")
-
-
-def container_module() -> str:
-    """The Python module of a service container's keywords."""
-    return _keywords_module(ContainerConfig, "ContainerSettings", "a service's container")
-
-
-def _keywords_module(config: type[DeclaredConfig], name: str, owner: str) -> str:
+def _keywords_class(config: type[DeclaredConfig], name: str, owner: str) -> str:
     keywords = "".join(f"    {field.name}: {_or_none(field.type)}\n" for field in dataclasses.fields(config))
-    text = _KEYWORDS_MODULE.format(
-        owner=owner,
-        config=config._name,
-        name=name,
-        keywords=keywords,
-        imports=_SECURITY_IMPORTS if "Authenticator" in keywords else "from typing import TypedDict\n",
-    )
-    return _formatted(text)
+    return _KEYWORDS_CLASS.format(owner=owner, config=config._name, name=name, keywords=keywords)
 
 
 def _or_none(annotation: object) -> str:
@@ -155,7 +137,7 @@ def _or_none(annotation: object) -> str:
 
 
 def module() -> str:
-    """The Python module of driver and client."""
+    """The Python module."""
     declared = _core.setting_declarations()
     driver, client = declared["driver"], declared["client"]
     text = _MODULE.format(
@@ -164,6 +146,10 @@ def module() -> str:
         client_keywords="".join(f"    {d['keyword']}: {_TYPES[d['kind']]}\n" for d in client),
         client_fields="".join(map(_client_field, client)),
     )
+    text += _keywords_class(ArchiveConfig, "ArchiveSettings", "an archive")
+    text += _keywords_class(ConsensusModuleConfig, "ConsensusModuleSettings", "a consensus module")
+    text += _keywords_class(ContainerConfig, "ContainerSettings", "a service's container")
+    text += _keywords_class(ClusterBackupConfig, "ClusterBackupSettings", "a cluster's backup")
     return _formatted(text)
 
 
@@ -218,38 +204,42 @@ Made by `scripts/settings.py`; do not edit.
 
 ## Which value wins
 
-One rule for every setting of driver and archive, in Python and on the command line. The last in this list wins:
+For every setting of driver, archive and cluster, in Python and on the command line, the last in this list wins:
 
 1. the default;
-2. the environment, as in `AERON_DIR=/dev/shm/mine`;
-3. the property: `-D aeron.dir=/dev/shm/mine` of `headrace driver`, `headrace archive` and `headraced`, or
-   `properties={"aeron.dir": "/dev/shm/mine"}` in Python; of two for one setting the last;
+2. the environment: `AERON_DIR=/dev/shm/mine`;
+3. the property: `-D aeron.dir=/dev/shm/mine` on the command line, or
+   `properties={"aeron.dir": "/dev/shm/mine"}` in Python; the last of two for one setting;
 4. an option of the command (`--dir /dev/shm/mine`), or a keyword in Python (`directory="/dev/shm/mine"`).
 
-An option or a keyword that is not given overrides nothing. A configuration object counts as its keywords, and a
-keyword given with it overrides it; an `ArchiveConfig` has a value for every setting, so the environment does not count
-if one is given. `headraced` has no such options: its properties files are read last and override `-D`.
+A keyword overrides the same setting of a configuration object given with it. Those of archive and cluster
+have a value for every setting, so with one the environment does not count. `headraced` reads its properties
+files last: they override `-D`.
+
+The variable of the environment is the property in capitals with `_` for each dot, as `AERON_DIR` for
+`aeron.dir`EXCEPTIONS.
+
+## How to read the tables
+
+- *boolean*: `true` or `false`. *size*: bytes, also with `k`, `m` or `g`. *duration*: a number with `ns`, `us`, `ms` or
+  `s`. Keywords take bytes, and the unit in their name.
+- *idle strategy*: IDLE, or Aeron's name for one of them.
+- *authenticator*: AUTHENTICATOR.
+- *authorisation service*: AUTHORISATION.
+- A wrong value, or an unknown keyword or property, ends the start with an error that names the setting, the value and
+  the rule. So does a wrong value in the environment, where Aeron's C driver takes the nearest one that is allowed.
+- A variable of the environment whose name is nearly that of a setting has no effect, and neither has such a line of
+  a properties file of `headraced`. The error log names the variable.
 
 ## Driver
 
-Sizes take `k`, `m`, `g`; durations `ns`, `us`, `ms`, `s`; keywords take bytes, and durations in the unit of
-their name. A wrong value, or one out of range, is refused with an error that names the setting, the value and the
-rule, also in the environment, where Aeron's C driver takes the nearest value that is allowed; an unknown keyword or
-property is refused as well. A variable of the environment that is nearly the name of a setting has no effect, and
-the error log names it. So it is with a line of a properties file of `headraced`: the error log has it under the name of
-its variable.
-
-| property | environment | Python keyword | default | must be | meaning |
-|---|---|---|---|---|---|
+A shorter duration than the least counts as the least.
 """
 _INEFFECTIVE = """
 ### Settings without effect
 
-Aeron's drivers have these settings, and here they can change nothing: each names code of Aeron's drivers or of another
-system, Java classes, C libraries, Windows, which this driver does not run, or a switch without a use. The accepted
-values ask for what this driver does
-anyway. Another value is refused where a stream or the driver would be another than was asked for; elsewhere the error
-log names it.
+These settings of Aeron's drivers name Java classes, C libraries, Windows, or a switch without a use. The accepted
+values ask for what this driver does anyway. It refuses another value, or names it in the error log (noted).
 
 | property | accepted | another value | why, and what to do instead |
 |---|---|---|---|
@@ -265,34 +255,41 @@ Of an older and a newer name, the newer one wins.
 _CLIENT = """
 ## Client
 
-Keywords of `headrace.connect` and `headrace.Client.connect`; the fields of `headrace.ClientConfig`.
+Keywords of `headrace.connect` and `headrace.Client.connect`; fields of `headrace.ClientConfig`.
 
-| keyword | default | must be | meaning |
-|---|---|---|---|
+| keyword | default and values | meaning |
+|---|---|---|
 """
 _ARCHIVE = """
 ## Archive
 
-Keywords are fields of `headrace.archive.ArchiveConfig`. Sizes and durations are written like the driver's. A property
-of Aeron's archive that is not in the table is refused by name, with the reason.
-
-| property | environment | Python keyword | default | must be | meaning |
-|---|---|---|---|---|---|
+Keywords are fields of `headrace.archive.ArchiveConfig`. The archive refuses a property of Aeron's archive that is not
+in the table, with the reason.
 """
 _CLUSTER = """
 ## Cluster
 
-As for the archive: keywords are fields of the class that is named, and properties are written like the driver's.
+### Consensus module and service container
 
+Fields of `ConsensusModuleConfig` and of `ContainerConfig`, both in `headrace.cluster`. A node's module and services
+must agree in most of them.
+"""
+_MODULE_ALONE = """
 ### Consensus module
 
-Fields of `headrace.cluster.ConsensusModuleConfig`; keywords of `ConsensusModule`, and of `ClusterNode`, which sets
+Further fields of `ConsensusModuleConfig`; keywords of `ConsensusModule` and of `ClusterNode`, which sets
 `members`, `ingress_channel` and `log_channel` for a cluster of one, and the directory.
 """
 _CONTAINER = """
 ### Service container
 
-Fields of `headrace.cluster.ContainerConfig`; keywords of `ServiceContainer`.
+Further fields of `ContainerConfig`; keywords of `ServiceContainer`.
+"""
+_BACKUP = """
+### Backup
+
+Fields of `headrace.cluster.ClusterBackupConfig`; keywords of `ClusterBackup`. Further ones are the same as in the first
+table of the cluster: `cluster_id`, the directories, `idle_strategy`, and how it reaches its own archive.
 """
 _CLUSTER_CLIENT = """
 ### Cluster client
@@ -300,54 +297,141 @@ _CLUSTER_CLIENT = """
 Fields of `headrace.cluster.ClusterClientConfig`; keywords of `ClusterClient.connect`.
 """
 _COLUMNS = """
-| property | environment | Python keyword | default | must be | meaning |
-|---|---|---|---|---|---|
+| property and Python keyword | default and values | meaning |
+|---|---|---|
 """
+# The page says once how sizes and durations are written, and what an idle strategy is. The default beside a range shows
+# what it is of; a setting that is unset by default may be.
+_SHORTER = (
+    (", or unset$", ""),
+    ("^an? ", ""),
+    (r" \(suffixes [^)]*\)", ""),
+    (r"duration; less than (\w+) counts as \1", r"duration from \1"),
+    ("duration of at least 0ns", "duration"),
+    ("duration of at least", "duration from"),
+    ("(whole number|integer|number) of nanoseconds from", "duration from"),
+    ("(whole number|integer|number) of milliseconds from", "milliseconds from"),
+    ("(whole number|integer) of bytes", "size"),
+    ("whole number", "integer"),
+    ("integer from -9223372036854775808 to 9223372036854775807", "64-bit integer"),
+    ("integer from -2147483648 to 2147483647", "32-bit integer"),
+    ("(from [-0-9]+[km]?) to (2147483647|2147475455|9223372036854(775807)?)", r"\1"),
+    ("duration from -1$", "duration, or -1"),
+    ("(duration|size) from 0$", r"\1"),
+    ("duration from 1$", "duration from 1ns"),
+    ("power of two from 65536 to 1073741824 bytes", "from 64k to 1g, a power of two"),
+    ("from 1048576", "from 1m"),
+    ("^multiple of 32.*", "from 64 to 65504, a multiple of 32"),
+    ("^(integer|size) from", "from"),
+    ("^integer up to .*; less than 0 counts as 0", "from 0"),
+    (", separated by a space, .*", ""),
+    (
+        "(?:one of )?(.*), or (?:a name that Aeron has for it|a class of Aeron(?: with one of them)?)",
+        r"\1, or Aeron's name",
+    ),
+    ("one of ", ""),
+    ("true or false", "boolean"),
+    (f"^{re.escape(AUTHENTICATOR.text)}$", "authenticator"),
+    (f"^{re.escape(AUTHORISATION.text)}$", "authorisation service"),
+)
 
 
 def page() -> str:
     """The whole page."""
     declared = _core.setting_declarations()
+    alike, module_alone, container_alone = _in_common(
+        list(_config_rows(ConsensusModuleConfig)), list(_config_rows(ContainerConfig))
+    )
     parts = (
-        (_PAGE, _driver_rows(declared["driver"])),
+        (_head(declared["driver"]), _driver_rows(declared["driver"])),
         (_ALIASES, _alias_rows(declared["driver_aliases"])),
         (_INEFFECTIVE, _ineffective_rows(declared["driver_ineffective"])),
         (_CLIENT, _client_rows(declared["client"])),
-        (_ARCHIVE, _config_rows(ArchiveConfig)),
-        (_CLUSTER + _COLUMNS, _config_rows(ConsensusModuleConfig)),
-        (_CONTAINER + _COLUMNS, _config_rows(ContainerConfig)),
+        (_ARCHIVE + _COLUMNS, _config_rows(ArchiveConfig)),
+        (_CLUSTER + _COLUMNS, alike),
+        (_MODULE_ALONE + _COLUMNS, module_alone),
+        (_CONTAINER + _COLUMNS, container_alone),
+        (_BACKUP + _COLUMNS, (row for row in _config_rows(ClusterBackupConfig) if row not in alike)),
         (_CLUSTER_CLIENT + _COLUMNS, _config_rows(ClusterClientConfig)),
     )
     return "".join(head + "".join(rows) for head, rows in parts)
+
+
+def _head(driver: list[Declaration]) -> str:
+    others = [
+        f"{_code(setting['environment'])} for {_code(setting['property'])}"
+        for setting in driver
+        if setting["environment"] != _variable(setting["property"])
+    ]
+    strategies = _idle_rule(driver).removeprefix("must be one of ").split(", or ", 1)[0]
+    exceptions = f", but {', '.join(others)}" if others else ""
+    words = {
+        "EXCEPTIONS": exceptions,
+        "IDLE": ", ".join(map(_code, strategies.split(", "))),
+        "AUTHENTICATOR": AUTHENTICATOR.text,
+        "AUTHORISATION": AUTHORISATION.text,
+    }
+    return re.sub("|".join(words), lambda word: words[word[0]], _PAGE) + _COLUMNS
+
+
+def _variable(property_name: str) -> str:
+    return property_name.upper().replace(".", "_")
+
+
+def _idle_rule(driver: list[Declaration]) -> str:
+    (rule,) = {setting["rule"] for setting in driver if setting["property"].endswith("idle.strategy")}
+    return str(rule)
+
+
+def _in_common(one: list[str], other: list[str]) -> tuple[list[str], list[str], list[str]]:
+    """The rows that both have, and those that each has alone."""
+    return (
+        [row for row in one if row in other],
+        [row for row in one if row not in other],
+        [row for row in other if row not in one],
+    )
 
 
 def _row(*cells: str) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
+# Below each other: columns beside each other would leave no room for the meaning.
+def _names(property_name: str | None, keyword: str) -> str:
+    return "<br>".join(_code(name) for name in (property_name, keyword) if name)
+
+
+def _values(default: object, rule: str) -> str:
+    return f"{_code(default)}<br>{rule}"
+
+
 def _code(text: object) -> str:
-    return f"`{text}`" if text not in (None, "", b"") else "unset"
+    # A bar would end the cell of a table.
+    return f"`{text}`".replace("|", r"\|") if text not in (None, "", b"") else "unset"
 
 
 def _driver_rows(declared: list[Declaration]) -> Iterator[str]:
+    idle = _idle_rule(declared)
     for setting in sorted(declared, key=lambda setting: setting["property"]):
         yield _row(
-            _code(setting["property"]),
-            _code(setting["environment"]),
-            _code(setting["keyword"]),
-            _code(setting["default"]),
-            _rule(setting),
+            _names(setting["property"], setting["keyword"]),
+            _values(
+                setting["default"], "idle strategy" if setting["rule"] == idle else _short(setting["rule"])
+            ),
             setting["meaning"],
         )
 
 
-def _rule(setting: Declaration) -> str:
-    return setting["rule"].removeprefix("must be ")
+def _short(rule: str) -> str:
+    rule = rule.removeprefix("must be ")
+    for pattern, replacement in _SHORTER:
+        rule = re.sub(pattern, replacement, rule)
+    return rule
 
 
 def _alias_rows(declared: list[Declaration]) -> Iterator[str]:
     for alias in sorted(declared, key=lambda alias: alias["property"]):
-        yield _row(_code(alias["property"]), _code(alias["sets"]), _rule(alias))
+        yield _row(_code(alias["property"]), _code(alias["sets"]), _short(alias["rule"]))
 
 
 def _ineffective_rows(declared: list[Declaration]) -> Iterator[str]:
@@ -359,36 +443,41 @@ def _ineffective_rows(declared: list[Declaration]) -> Iterator[str]:
 
 def _client_rows(declared: list[Declaration]) -> Iterator[str]:
     meaning = "The driver's directory; unset: `AERON_DIR`, else `/dev/shm/aeron-USER`."
-    yield _row("`directory`", "unset", "a path", meaning)
+    yield _row("`directory`", _values(None, "path"), meaning)
     for setting in declared:
-        keyword, value = _code(setting["keyword"]), _code(_keyword_value(setting))
-        yield _row(keyword, value, _rule(setting), setting["meaning"])
+        values = _values(_keyword_value(setting), _short(setting["rule"]))
+        yield _row(_code(setting["keyword"]), values, setting["meaning"])
 
 
 def _config_rows(config: type[Any]) -> Iterator[str]:
     fields = dataclasses.fields(config)
     for field in sorted(fields, key=lambda field: field.metadata.get("property", "~")):
-        name, default = field.metadata.get("property"), field.default
-        if isinstance(default, bool):
-            default = str(default).lower()
-        names = (f"`{name}`", f"`{name.upper().replace('.', '_')}`") if name else ("", "")
         yield _row(
-            *names,
-            _code(field.name),
-            _code(default),
-            field.metadata["rule"].text,
+            _names(field.metadata.get("property"), field.name),
+            _values(
+                _as_property(field.default, field.metadata.get("kind")), _short(field.metadata["rule"].text)
+            ),
             # A bar would end the cell.
             field.metadata["meaning"].replace("|", r"\|"),
         )
 
 
+def _as_property(value: Any, kind: str | None) -> object:
+    """A default as the property takes it: `5s`, `64k`."""
+    units = {"duration": _UNITS, "size": {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}}.get(kind or "")
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not units or value is None or value <= 0:
+        return value
+    fitting = [(each, unit) for unit, each in units.items() if value % each == 0]
+    each, unit = max(fitting, default=(1, ""))
+    return f"{value // each}{unit}"
+
+
 # --- both ------------------------------------------------------------------------------------------------------
 
 MADE = {
-    ROOT / "python" / "headrace" / "_settings.py": module,
-    ROOT / "python" / "headrace" / "archive" / "server" / "keywords.py": archive_module,
-    ROOT / "python" / "headrace" / "cluster" / "member" / "keywords.py": consensus_module_module,
-    ROOT / "python" / "headrace" / "cluster" / "service" / "keywords.py": container_module,
+    ROOT / "python" / "headrace" / "_settings" / "keywords.py": module,
     ROOT / "docs" / "reference" / "settings.md": page,
 }
 

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from headrace import _core
-from headrace._states import StateTable, name_of
+from headrace._base.states import StateTable, name_of
+from headrace.archive.client.following.states import FOLLOW
 from headrace.archive.server.states import TABLES as ARCHIVE
-from headrace.cluster.client.states import CLIENT
+from headrace.client._reconnecting_states import RECONNECTING_CLIENT
+from headrace.cluster.backup.states import TABLES as BACKUP
+from headrace.cluster.client.states import TABLES as CLUSTER_CLIENT
 from headrace.cluster.member.states import TABLES as MEMBER
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -21,33 +24,44 @@ _HEAD = """# States
 
 Made by `scripts/states.py`; do not edit.
 
-Each long-lived thing of a driver, an archive and a cluster is in one of these states, and goes from one to another only
-as the tables say. It begins in the first. `headrace events` shows each change in a driver or an archive, with its
-reason ([how](../user/how-to/events.md)); `headrace cluster watch` shows the present state of a member.
+Each long-lived thing of a driver, an archive, a cluster and a client begins in the first state of its list. The states
+after the arrow may follow. `headrace events` shows each change with its reason ([how](../user/how-to/events.md)), and
+`headrace cluster watch` a member's present state. A client has no event log: Python's `logging` has its changes, at
+level `DEBUG`, those of a `cluster-client` at `INFO`.
 """
 
 
 def page() -> str:
     """The whole page."""
     driver = map(_section, _core.state_tables())
+    sections = (
+        ("Archive", ARCHIVE),
+        ("Cluster", (*MEMBER, *BACKUP)),
+        ("Clients", (RECONNECTING_CLIENT, FOLLOW, *CLUSTER_CLIENT)),
+    )
     parts = [_HEAD, "\n## Driver\n", *map("".join, driver)]
-    for title, tables in (("Archive", ARCHIVE), ("Cluster", (*MEMBER, CLIENT))):
+    for title, tables in sections:
         parts += [f"\n## {title}\n", *("".join(_section(_as_dict(table))) for table in tables)]
     return "".join(parts)
 
 
 def _as_dict(table: StateTable[Any]) -> Table:
     states = [
-        {"name": name_of(state), "meaning": meaning, "next": map(name_of, table.transitions[state])}
+        {"name": name_of(state), "meaning": meaning, "next": [*map(name_of, table.transitions[state])]}
         for state, meaning in table.meanings.items()
     ]
     return {"kind": table.kind, "about": table.about, "states": states}
 
 
 def _section(table: Table) -> Iterator[str]:
-    yield f"\n### `{table['kind']}`\n\n{table['about']}\n\n| state | meaning | may become |\n|---|---|---|\n"
+    yield f"\n### `{table['kind']}`\n\n{table['about']}\n\n"
     for state in table["states"]:
-        yield f"| {state['name']} | {state['meaning']} | {', '.join(state['next'])} |\n"
+        following = f" → {', '.join(state['next'])}" if state["next"] else ""
+        yield f"- **{state['name']}**{following}: {_lowered(state['meaning'])}\n"
+
+
+def _lowered(sentence: str) -> str:
+    return sentence[0].lower() + sentence[1:]
 
 
 def main(arguments: list[str]) -> int:

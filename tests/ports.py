@@ -37,3 +37,11 @@ def free_port() -> int:
 def free_endpoint() -> str:
     """An address on loopback with a port of its own, as channels want it."""
     return f"127.0.0.1:{free_port()}"
+
+
+def free_member(host: str = "127.0.0.1") -> str:
+    """A host with five ports of its own, as a list of members has it."""
+    base = free_port()
+    for _ in range(4):
+        free_port()
+    return f"{host}:{base}"

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
+from headrace._agent.storage import DirectoryStorage
 from headrace.archive.files.catalog import Catalog
-from headrace.archive.files.storage import DirectoryStorage
 from headrace.archive.protocol.descriptor import RecordingDescriptor
 
 TERM_LENGTH = 16 << 20

@@ -39,14 +39,14 @@ def main() -> int:
     except PySparkRuntimeError as failure:
         if failure.getCondition() != "JAVA_GATEWAY_EXITED":
             raise
-        print(f"Spark did not start, so this ends with the recording. Its reason is in {log}.")
+        print(f"Spark did not start, so this ends with the recording. {log} has the reason.")
         print("It needs Java 17 or later, on the PATH or at JAVA_HOME: apt install openjdk-17-jre-headless")
         return NOT_ANALYSED
     return 0
 
 
 def report(stream: analyse.Stream, results: Path) -> None:
-    """Write the tables and the picture, and print what they say."""
+    """Write the tables and the picture, and print a summary."""
     weather = saved(analyse.weather_by_day(stream), results / "weather.parquet")
     latency = saved(analyse.latency_by_window(stream), results / "latency.parquet")
     gaps = saved(analyse.gaps(stream), results / "gaps.parquet")
@@ -68,7 +68,7 @@ def report(stream: analyse.Stream, results: Path) -> None:
 
 
 def saved(table: DataFrame, path: Path) -> pd.DataFrame:
-    """Write a table as Parquet, and read what was written."""
+    """Write a table as Parquet and read it back."""
     table.write.mode("overwrite").parquet(str(path))
     return pd.read_parquet(path)
 

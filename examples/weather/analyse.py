@@ -15,7 +15,7 @@ SCHEMA = Path(__file__).with_name("weather.xml")
 
 @dataclass(frozen=True)
 class Stream:
-    """What was recorded, each kind of message as a table."""
+    """The recorded messages, a table for each kind."""
 
     readings: DataFrame
     receipts: DataFrame
@@ -61,7 +61,7 @@ def deliveries(stream: Stream) -> DataFrame:
 
 
 def at_percentiles(*wanted: float) -> list[Column]:
-    """What to ask of deliveries. Never a mean alone: it hides the slow ones."""
+    """Columns for an aggregation of deliveries. A mean would hide the slow ones."""
     exact = [f.percentile("latency_us", f.lit(each / 100)).alias(f"p{each:g}") for each in wanted]
     counts = [f.count("*").alias("sent"), f.count("latency_us").alias("received")]
     return [*counts, *exact, f.max("latency_us").alias("max")]
@@ -79,7 +79,7 @@ def latency_by_window(stream: Stream, width: str = "100 milliseconds") -> DataFr
 
 
 def gaps(stream: Stream) -> DataFrame:
-    """One row a place where sequence numbers do not go on by one. A negative number missing was sent again."""
+    """One row for each place where the sequence number does not grow by one; negative if a reading was repeated."""
     in_order = Window.partitionBy("recording_id").orderBy("position")
     return (
         stream.readings.withColumn("expected", f.lag("sequence", 1, -1).over(in_order) + 1)
@@ -93,15 +93,14 @@ def gaps(stream: Stream) -> DataFrame:
 
 @contextlib.contextmanager
 def session(log: Path) -> Iterator[SparkSession]:
-    """Spark in this process, on all its cores. What it has to say goes to a file."""
+    """Spark on all cores of this machine. Its log goes to a file."""
     # Otherwise Spark starts whichever python3 is first on the PATH, and that may not have Headrace.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = (
         SparkSession.builder.master("local[*]")
         .config("spark.driver.host", "127.0.0.1")  # stays on this machine
-        .config(
-            "spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1"
-        )  # a short program starts faster so
+        # A short program starts faster so.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
@@ -117,7 +116,7 @@ def session(log: Path) -> Iterator[SparkSession]:
 
 @contextlib.contextmanager
 def stderr_to(path: Path) -> Iterator[None]:
-    """Let processes that are started here, as Java is, keep a file as their standard error."""
+    """Start processes, such as Java, with a file as their standard error."""
     terminal = os.dup(2)
     try:
         with path.open("wb") as log:

@@ -1,4 +1,4 @@
-"""The picture: what the stream carried, and how it was delivered."""
+"""The picture: the weather in the stream, and its latencies."""
 
 from pathlib import Path
 

@@ -21,7 +21,7 @@ TIMEOUT_S = 60.0
 
 
 def record(archive_directory: Path) -> list[int]:
-    """Record both streams from beginning to end; gives the ids of the two recordings."""
+    """Record both streams from beginning to end; returns the ids of the two recordings."""
     # The driver has threads, which a forked process would lack.
     processes = ProcessPoolExecutor(2, mp_context=get_context("spawn"))
     with (
@@ -32,7 +32,7 @@ def record(archive_directory: Path) -> list[int]:
         for stream_id in (READINGS, RECEIPTS):
             archive.start_recording(CHANNEL, stream_id)
         receiver = processes.submit(receive, archiving.directory)
-        # Receipts begin once the receiver listens, and not before that may anything be published.
+        # The stream of receipts starts when the receiver listens. Publish only after that.
         archive.await_signal(RecordingSignal.START, timeout_s=TIMEOUT_S)
         publisher = processes.submit(publish, archiving.directory)
         publisher.result(TIMEOUT_S)
@@ -57,7 +57,7 @@ def publish(driver_directory: str) -> None:
 
 
 def receive(driver_directory: str) -> None:
-    """Answer each reading with a receipt, until the publisher has gone."""
+    """Answer each reading with a receipt, until the publisher disconnects."""
     schema = sbe.Schema.from_file(SCHEMA)
     reading, receipt = schema["Reading"], schema["Receipt"]
     with (

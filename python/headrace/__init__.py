@@ -5,8 +5,8 @@
     import headrace
 
     with headrace.MediaDriver.embedded() as driver, driver.connect() as client:
-        subscription = client.add_subscription("aeron:ipc", 10)
-        publication = client.add_publication("aeron:ipc", 10)
+        subscription = client.add_subscription("aeron:ipc", 1001)
+        publication = client.add_publication("aeron:ipc", 1001)
         publication.offer_blocking(b"hello")
         print(subscription.receive(timeout_s=5).payload)
 """
@@ -16,8 +16,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from headrace._config import default_directory
-from headrace._exceptions import (
+from headrace._base.exceptions import (
     ActiveDriverError,
     ArchiveError,
     ArchiveTimeoutError,
@@ -41,10 +40,11 @@ from headrace._exceptions import (
     RequestTimeoutError,
     ServerLostError,
 )
-from headrace._names import publish as _publish
-from headrace._results import Action, OfferResult, accepted
-from headrace._settings import ClientConfig, DriverConfig
-from headrace._signals import exit_on_sigterm
+from headrace._base.names import publish as _publish
+from headrace._base.results import Action, OfferResult, accepted
+from headrace._base.signals import exit_on_sigterm
+from headrace._settings.config import default_directory
+from headrace._settings.keywords import ClientConfig, DriverConfig
 from headrace.client import (
     BackoffIdleStrategy,
     BatchResult,

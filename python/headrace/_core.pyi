@@ -3,14 +3,14 @@
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Generic, Literal, Self, TypeVar, final
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from typing_extensions import Buffer, disjoint_base
 
-from headrace._results import Action, OfferResult
+from headrace._base.results import Action, OfferResult
 
 __all__ = [
     "BatchResult",
@@ -44,7 +44,6 @@ __all__ = [
     "World",
     "__commit__",
     "__version__",
-    "channel_doubts",
     "close_clients",
     "hold_threads",
     "setting_declarations",
@@ -66,7 +65,7 @@ _RecordValues = tuple[int, int, str, int, int, int, int, bytes]
 class Header:
     """Position, session and other fields of a message or fragment, without its bytes.
 
-    Cheap: a poll uses one object again for the next message, unless a handler keeps it. A header that is kept does not
+    Cheap: a poll reuses one object for the next message unless a handler keeps it. A header that is kept does not
     change.
     """
 
@@ -104,9 +103,9 @@ class Header:
 
 @final
 class Message:
-    """A message that was received whole. Immutable; compares by value; can be pickled.
+    """A whole message that was received. Immutable; compares by value; can be pickled.
 
-    Subscriptions give messages; a program makes them only for its tests.
+    Subscriptions return messages; a program makes them only for its tests.
 
     Args:
         payload: The bytes of the message.
@@ -116,7 +115,7 @@ class Message:
         reserved_value: 64 bits that the publisher may set.
 
     Raises:
-        ConfigError: A number is longer than its 32 or 64 bits.
+        ConfigError: A number does not fit its 32 or 64 bits.
     """
 
     def __new__(
@@ -156,10 +155,10 @@ class Message:
 class Claim:
     """One frame in the log that this program fills in place.
 
-    A context manager: entering gives :attr:`view`; leaving commits, or aborts after an exception. Subscribers cannot
+    A context manager: entering returns :attr:`view`; leaving commits, or aborts after an exception. Subscribers cannot
     read past an open claim, so fill it without delay; the driver turns it into padding after the publication unblock
     time-out (15 s). A claim that the program drops is aborted. Always true, unlike the :class:`headrace.OfferResult`
-    that ``try_claim`` gives when it refuses.
+    that ``try_claim`` returns when it refuses.
     """
 
     @property
@@ -184,7 +183,7 @@ class Claim:
 
         Raises:
             ClosedError: The claim was committed or aborted.
-            ConfigError: The new value is longer than 64 bits.
+            ConfigError: The new value does not fit 64 bits.
         """
 
     @reserved_value.setter
@@ -195,7 +194,7 @@ class Claim:
 
         Raises:
             ClosedError: The claim was committed or aborted.
-            ConfigError: The new value is longer than 8 bits.
+            ConfigError: The new value does not fit 8 bits.
         """
 
     @flags.setter
@@ -207,17 +206,18 @@ class Claim:
             The stream position after the frame.
 
         Raises:
-            BufferError: A slice or an array made from the view is still held. The claim was aborted.
-            ClosedError: The claim was committed or aborted before, or was held longer than the driver's
-                ``publication_unblock_timeout_ns``: then the driver has skipped it, and its message is not sent.
+            BufferError: The program still holds a slice or an array made from the view. The claim was aborted.
+            ClosedError: The message is not sent: the claim was committed or aborted before, its publication was closed
+                more than a second ago, or the program held it longer than the driver's
+                ``publication_unblock_timeout_ns``, and the driver skipped it.
         """
 
     def abort(self) -> None:
-        """Give the space back as padding, which subscribers skip. Does nothing the second time.
+        """Turn the space into padding, which subscribers skip. Aborting again does nothing.
 
         Raises:
-            BufferError: The claim is aborted, and a slice or an array made from its view is still held: what is written
-                into that reaches other messages.
+            BufferError: The claim is aborted, but the program still holds a slice or an array made from its view.
+                Writing into that would overwrite other messages.
         """
 
     def __enter__(self) -> memoryview: ...
@@ -245,7 +245,7 @@ class BatchResult:
     ) -> Self: ...
     @property
     def accepted(self) -> int:
-        """How many messages were accepted, from the first on."""
+        """How many messages were accepted, counted from the first."""
 
     @property
     def requested(self) -> int:
@@ -257,7 +257,7 @@ class BatchResult:
 
     @property
     def stopped_by(self) -> OfferResult | None:
-        """Why the first message that was not accepted was refused; ``None`` when all were accepted."""
+        """Why the next message was refused; ``None`` when all were accepted."""
 
     @property
     def is_complete(self) -> bool:
@@ -282,11 +282,12 @@ class Publication:
                 :attr:`Header.reserved_value` and :attr:`Message.reserved_value`; 0 if not given.
 
         Returns:
-            The stream position after the message, above 0; or the :class:`headrace.OfferResult` that says why it
-            was not accepted, which is below 0 and false.
+            The stream position after the message, which is above 0; or the :class:`headrace.OfferResult` that says why
+            the message was refused, which is below 0 and false.
 
         Raises:
-            ConfigError: The message is longer than :attr:`max_message_length`, or the reserved value than 64 bits.
+            ConfigError: The message is longer than :attr:`max_message_length`, or the reserved value does not fit 64
+                bits.
             ReentrantError: Another thread is writing to this exclusive publication.
             ForkError: The process was forked after the client was made.
         """
@@ -317,16 +318,17 @@ class Publication:
             PublicationTimeoutError: The time is over; ``.result`` says what was missing.
             PublicationClosedError: The publication is closed.
             MaxPositionExceededError: The stream is at its greatest position.
-            ConfigError: The message is longer than :attr:`max_message_length`, or the reserved value than 64 bits.
+            ConfigError: The message is longer than :attr:`max_message_length`, or the reserved value does not fit 64
+                bits.
         """
 
     async def offer_async(
-        self, data: _Data, /, *, reserved_value: int | None = None, timeout_s: float | None = None
+        self, data: _Data, /, *, reserved_value: int | None = None, timeout_s: float | None = 5.0
     ) -> int:
         """Send one message, waiting for a subscriber and for room without blocking the event loop.
 
-        Raises as :meth:`offer_blocking`. ``data`` is not copied: do not change it until this returns. A call that is
-        cancelled sends nothing.
+        Arguments and exceptions as for :meth:`offer_blocking`. ``data`` is not copied: do not change it until this
+        returns. A call that is cancelled sends nothing.
         """
 
     def try_claim(self, length: int, /) -> Claim | OfferResult:
@@ -343,8 +345,8 @@ class Publication:
             length: Bytes of payload, at most :attr:`max_payload_length`.
 
         Returns:
-            A :class:`headrace.Claim`; or the :class:`headrace.OfferResult` that says why there is none, which is
-            false.
+            A :class:`headrace.Claim`; or the :class:`headrace.OfferResult` that says why the claim was refused, which
+            is false.
 
         Raises:
             ConfigError: The length is below 0 or exceeds one frame.
@@ -379,7 +381,7 @@ class Publication:
 
         Raises:
             ConfigError: A message is too long; none was sent.
-            TypeError: The messages are none of the above.
+            TypeError: ``messages`` is of another type.
         """
 
     def offer_batch_blocking(
@@ -446,11 +448,11 @@ class Publication:
 
     @property
     def is_original(self) -> bool:
-        """True for the publication for which the driver made the log."""
+        """True for the publication that made the driver create the log."""
 
     @property
     def channel(self) -> str:
-        """The channel as it was given."""
+        """The channel as the program passed it."""
 
     @property
     def stream_id(self) -> int:
@@ -482,11 +484,11 @@ class Publication:
 
     @property
     def registration_id(self) -> int:
-        """Names this publication in commands and counters."""
+        """Identifies this publication in commands and counters."""
 
     @property
     def original_registration_id(self) -> int:
-        """Names the log, which publications of one channel and stream share."""
+        """Identifies the log, which publications of one channel and stream share."""
 
     @property
     def position_limit_id(self) -> int:
@@ -510,8 +512,8 @@ class Publication:
         Blocks without the GIL until the driver answers, at most ``driver_timeout_ms``; Ctrl-C ends the wait. The
         driver answers when its first lookup of a name has ended, with or without an address. The destination
         belongs to the publication's transport: all publications that share it send there, until it is removed. A
-        receiver there reads the stream from now on. An address that is there already is there twice, and gets each
-        packet twice. A name that has no address yet is sent to as soon as it has one.
+        receiver there reads the stream from now on. An address that is added twice gets each packet twice. The driver
+        starts to send to a name without an address once the name has one.
 
         Args:
             channel: Where to: ``"aeron:udp?endpoint=host:port"``, with the endpoint on which a subscription listens.
@@ -528,54 +530,64 @@ class Publication:
         """
 
     def remove_destination(self, channel: str, /) -> None:
-        """Stop sending to an address. If it was added several times, one of them goes; if it is not there, none does.
+        """Stop sending to an address. Removes one of several equal destinations; does nothing if there is none.
 
         Blocks and raises as :meth:`add_destination`. A receiver there loses its image when it has heard nothing for
         the driver's ``aeron.image.liveness.timeout``.
 
         Args:
-            channel: As for :meth:`add_destination`. Its address counts: another text for the same one will do.
+            channel: As for :meth:`add_destination`. Only its address counts: the text may differ.
         """
 
     def remove_destination_by_id(self, registration_id: int, /) -> None:
-        """Stop sending to a destination that was added. Does nothing if it is not there.
+        """Stop sending to a destination. Does nothing if it is not there.
 
         Blocks and raises as :meth:`remove_destination`.
 
         Args:
-            registration_id: What :meth:`add_destination` gave.
+            registration_id: The id that :meth:`add_destination` returned.
 
         Raises:
-            ConfigError: The number is longer than 64 bits.
+            ConfigError: The number does not fit 64 bits.
         """
 
     async def add_destination_async(self, channel: str, /) -> int:
         """As :meth:`add_destination`, without blocking the event loop.
 
-        The driver is asked when this is called, not when it is awaited. A call that is cancelled may have added the
+        The request is sent when this is called, not when it is awaited. A cancelled call may have added the
         destination: remove it by its channel.
         """
 
     async def remove_destination_async(self, channel: str, /) -> None:
         """As :meth:`remove_destination`, without blocking the event loop.
 
-        The driver is asked when this is called, not when it is awaited, and a cancelled call takes nothing back.
+        The request is sent when this is called, not when it is awaited, and cancelling the call does not undo it.
         """
 
     async def remove_destination_by_id_async(self, registration_id: int, /) -> None:
         """As :meth:`remove_destination_by_id`, without blocking the event loop.
 
-        The driver is asked when this is called, not when it is awaited, and a cancelled call takes nothing back.
+        The request is sent when this is called, not when it is awaited, and cancelling the call does not undo it.
         """
 
-    def close(self) -> None:
-        """Close. What was sent is still delivered. Does not wait; closing again does nothing.
+    def request_destination(self, channel: str, /) -> Pending[int]:
+        """As :meth:`add_destination`, without waiting: poll the returned request for the registration id.
 
-        Offers then give ``OfferResult.CLOSED``.
+        For programs whose loop must not stall. With ``use_invoker=True``, :meth:`headrace.Client.invoke` reads the
+        answers.
+        """
+
+    def request_destination_removal(self, channel: str, /) -> Pending[int]:
+        """As :meth:`remove_destination`, without waiting: poll the returned request until it is not ``None``."""
+
+    def close(self) -> None:
+        """Close. Messages that were sent are still delivered. Does not wait; closing again does nothing.
+
+        Offers then return ``OfferResult.CLOSED``.
         """
 
     def revoke(self) -> None:
-        """Close the whole stream, also for its other writers, and discard what subscribers have not read."""
+        """Close the whole stream, also for its other writers, and discard all unread messages."""
 
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -588,18 +600,18 @@ class Publication:
 
 @final
 class ExclusivePublication(Publication):
-    """A stream with a session and log of its own, written by one thread at a time, which makes it faster.
+    """A publication that shares neither session nor log. One thread at a time writes to it, which makes it faster.
 
-    A second thread that writes at the same moment gets :class:`headrace.ReentrantError`. Otherwise as
+    A second thread that writes at the same moment gets a :class:`headrace.ReentrantError`. Otherwise as
     :class:`headrace.Publication`. Made by ``Client.add_exclusive_publication``.
     """
 
     def offer_block(self, block: _Bytes, /) -> int | OfferResult:
-        """Send whole frames that were formed for exactly this place of the stream, all visible at once.
+        """Send whole frames that were made for exactly this place in the stream. All become visible at once.
 
         Args:
-            block: Frames with their headers, each a multiple of 32 bytes, together not longer than the rest of the
-                term.
+            block: Frames with their headers, each padded to a multiple of 32 bytes, together not longer than the rest
+                of the term.
 
         Returns:
             As :meth:`offer`.
@@ -613,8 +625,8 @@ class ExclusivePublication(Publication):
     ) -> RecordedBlock | OfferResult:
         """Send frames of a recording, read straight into the log, under the session and stream of this publication.
 
-        The frames must have been recorded at the very position that this publication is at. All that are sent become
-        visible at once.
+        The frames must have been recorded at exactly the position that this publication is at. All frames that are sent
+        become visible at once.
 
         Args:
             read: Called once, with two writable views that are valid during the call only: the first has 32 bytes and
@@ -625,7 +637,7 @@ class ExclusivePublication(Publication):
             within: Only frames that begin less than this many bytes after the position are sent.
 
         Returns:
-            What was sent and why it ended there; or why nothing was read, as for :meth:`offer`.
+            How much was sent and why it ended there; or why nothing was read, as for :meth:`offer`.
 
         Raises:
             ConfigError: The length is shorter than a header, or ``within`` is below 0.
@@ -674,7 +686,7 @@ class Image:
         assemble: bool = True,
         view: bool = False,
     ) -> int:
-        """As :meth:`Subscription.poll`, for this publisher alone."""
+        """As :meth:`Subscription.poll`, for this publisher only."""
 
     def bounded_poll(
         self,
@@ -688,7 +700,7 @@ class Image:
         """As :meth:`poll`, for fragments that begin before ``limit_position``.
 
         Raises:
-            ConfigError: Also for a position that is longer than 64 bits.
+            ConfigError: Also for a position that does not fit 64 bits.
         """
 
     def controlled_poll(
@@ -703,7 +715,7 @@ class Image:
         """As :meth:`Subscription.controlled_poll`, optionally up to fragments that begin before a position.
 
         Raises:
-            ConfigError: Also for a position that is longer than 64 bits.
+            ConfigError: Also for a position that does not fit 64 bits.
         """
 
     def poll_entries(
@@ -715,40 +727,49 @@ class Image:
         limit: int,
         limit_position: int,
     ) -> int:
-        """Give the entries of a cluster's log to a service, up to those that begin before a position. Never blocks.
+        """Deliver the entries of a cluster's log that begin before a position to a service. Never blocks.
 
         Args:
             deliver: Called for each message of a session, and of a service to itself, with the session of `sessions` or
-                ``None``, the timestamp, the message, and the position of the log after it.
+                ``None``, the timestamp, the message, and the log position after it.
             sessions: Sessions by id.
-            place: Gets ``time`` and ``position`` of each message before `deliver` is called.
+            place: Updated with ``session_id``, ``time`` and ``position`` of each message before `deliver` is called.
             handler: Called for all other entries, as by :meth:`controlled_poll`.
             limit: Most fragments to take.
-            limit_position: Where the log is agreed upon.
+            limit_position: The commit position.
 
         Raises:
-            TypeError: The handler cannot be called, or returned something else.
-            ConfigError: A number is below 0 or too long. Otherwise as :meth:`poll`.
+            TypeError: The handler is not callable, or returned a wrong type.
+            ConfigError: A number is out of range. Otherwise as :meth:`poll`.
         """
 
     def follow_entries(
         self, handler: Callable[[bytes, Header], Action | None], limit: int, limit_position: int
-    ) -> tuple[int, dict[int, int]]:
-        """Read the entries of a cluster's log for a consensus module, up to those that begin before a position.
+    ) -> int:
+        """Read the entries of a cluster's log that begin before a position for a consensus module.
 
-        Never blocks. Of what clients sent only when they did is kept.
+        Never blocks. Skips the messages of clients.
 
         Args:
             handler: Called for all other entries, as by :meth:`controlled_poll`.
             limit: Most fragments to take.
             limit_position: Where to stop.
 
-        Returns:
-            How many fragments were taken, and the timestamp of the last message of each client's session.
+        Raises:
+            TypeError: The handler is not callable, or returned a wrong type.
+            ConfigError: A number is out of range. Otherwise as :meth:`poll`.
+        """
+
+    def take_fragments(self, previous: Image, /) -> None:
+        """Continue the half-read message of another image, so that polls deliver it whole.
+
+        For a stream that continues here where the program stopped reading `previous`: a replay, or the log of a
+        cluster's next leader. Call it before the first poll. It does nothing if `previous` stopped between two
+        messages.
 
         Raises:
-            TypeError: The handler cannot be called, or returned something else.
-            ConfigError: A number is below 0 or too long. Otherwise as :meth:`poll`.
+            ReentrantError: One of the images is being polled, or both are the same image.
+            TypeError: `previous` is not an image.
         """
 
     def block_poll(
@@ -758,10 +779,10 @@ class Image:
         *,
         view: bool = False,
     ) -> int:
-        """As :meth:`Subscription.block_poll`, for this publisher alone."""
+        """As :meth:`Subscription.block_poll`, for this publisher only."""
 
     def poll_batch(self, limit: int = 4096, *, assemble: bool = True) -> FragmentBatch:
-        """As :meth:`Subscription.poll_batch`, for this publisher alone."""
+        """As :meth:`Subscription.poll_batch`, for this publisher only."""
 
     @property
     def position(self) -> int:
@@ -781,7 +802,7 @@ class Image:
 
     @property
     def correlation_id(self) -> int:
-        """Names this image in commands and counters."""
+        """Identifies this image in commands and counters."""
 
     @property
     def source_identity(self) -> str:
@@ -801,7 +822,7 @@ class Image:
 
     @property
     def is_publication_revoked(self) -> bool:
-        """True when the publisher revoked the stream: what had not been consumed was discarded."""
+        """True when the publisher revoked the stream, which discarded all messages that were not consumed."""
 
     @property
     def active_transport_count(self) -> int:
@@ -824,7 +845,7 @@ class Image:
         """Bytes of the longest frame of the stream."""
 
     def reject(self, reason: str, /) -> None:
-        """Refuse this publisher, telling it the reason. Blocks without the GIL until the driver answers.
+        """Reject this publisher and send it the reason. Blocks without the GIL until the driver answers.
 
         Args:
             reason: At most 1023 bytes.
@@ -839,10 +860,10 @@ class Image:
 
 @final
 class FragmentBatch:
-    """Received messages as columns: indexing and iterating give ``bytes``, the arrays share one memory.
+    """Received messages as columns. Indexing and iterating return ``bytes``; the arrays share one memory.
 
-    Immutable and thread-safe. The memory is the batch's own and lives as long as any array made from it.
-    ``FragmentBatch()`` is an empty one.
+    Immutable and thread-safe. The batch owns the memory, which lives as long as any array made from it.
+    ``FragmentBatch()`` is empty.
     """
 
     def __new__(cls) -> Self: ...
@@ -855,7 +876,7 @@ class FragmentBatch:
 
     @property
     def offsets(self) -> npt.NDArray[np.int32]:
-        """Where each payload begins in :attr:`payload`, and where the last ends: one more than messages."""
+        """Where each payload begins in :attr:`payload`, and where the last ends: one entry more than messages."""
 
     @property
     def positions(self) -> npt.NDArray[np.int64]:
@@ -867,7 +888,7 @@ class FragmentBatch:
 
     @property
     def stream_ids(self) -> npt.NDArray[np.int32]:
-        """Stream of each message, the same for all."""
+        """Stream of each message: the same value for all."""
 
     @property
     def reserved_values(self) -> npt.NDArray[np.int64]:
@@ -879,17 +900,17 @@ class FragmentBatch:
 
     @property
     def payload_length(self) -> int | None:
-        """Bytes of each payload when all are equally long; ``None`` when they differ or there are none."""
+        """Bytes of each payload if all have the same length; ``None`` if they differ or the batch is empty."""
 
     def as_array(self, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
         """The payloads as an array over the batch's memory.
 
         Args:
-            dtype: Type of one message, such as a record type, or of one item of it; without it the result has one
+            dtype: Type of one message, such as a record type, or of one item in it; without it the result has one
                 row of bytes for each message.
 
         Raises:
-            ValueError: The payloads differ in length, or are no multiple of the type's size.
+            ValueError: The payloads differ in length, or their length is not a multiple of the type's size.
         """
 
     def to_arrow(self) -> pa.RecordBatch:
@@ -905,21 +926,22 @@ class FragmentBatch:
 
 @final
 class RecordedFrames:
-    """How the frames of a recording look: what a :class:`RecordingReader` holds them against. Immutable.
+    """The properties of a recording's frames, which a :class:`RecordingReader` checks. Immutable.
 
     Args:
-        recording_id: Which recording. All numbers but ``stream_id`` are in the archive's catalog.
+        recording_id: Which recording. The archive's catalog has all numbers except ``stream_id``.
         start_position: Where the recording begins.
         initial_term_id: Term at position 0.
         term_length: Bytes of a term.
-        segment_length: Bytes of a segment file; of no meaning to a replay.
-        stream_id: The stream of the frames: the recording's in files, and the one asked for in a replay.
+        segment_length: Bytes of a segment file; ignored for a replay.
+        stream_id: The stream of the frames: the recording's in files, the requested one in a replay.
         session_id: The session id that messages get instead of the one in their frames: frames of a replay have the
-            replay's session id, and frames with a checksum have the checksum there. ``None`` leaves them theirs.
-        checksum: The checksum that the archive put into frames in place of their session id. Each frame is checked.
+            replay's session id, and frames with a checksum have the checksum in its place. ``None`` keeps the frames'
+            session ids.
+        checksum: The checksum that the archive wrote into frames in place of their session id. Each frame is checked.
 
     Raises:
-        ConfigError: A number that does not fit into its type.
+        ConfigError: A number does not fit its type.
     """
 
     def __new__(
@@ -937,15 +959,15 @@ class RecordedFrames:
 
 @final
 class MessageFilter:
-    """Which messages a :class:`RecordingReader` gives. Immutable.
+    """Which messages a :class:`RecordingReader` returns. Immutable.
 
     Args:
-        session_id: Messages of this publisher only; ``None`` for those of all.
-        reserved_value_min: Messages with at least this reserved value.
-        reserved_value_max: Messages with at most this reserved value.
+        session_id: Only messages of this publisher; ``None`` for all publishers.
+        reserved_value_min: Only messages with at least this reserved value.
+        reserved_value_max: Only messages with at most this reserved value.
 
     Raises:
-        ConfigError: A number that does not fit into its type.
+        ConfigError: A number does not fit its type.
     """
 
     def __new__(
@@ -958,25 +980,25 @@ class MessageFilter:
 
 @final
 class RecordingReader:
-    """Reads messages of a recording, a batch in one crossing: from an archive's segment files, or from its replay.
+    """Reads messages of a recording in batches: from an archive's segment files, or from a replay.
 
-    It gives the messages that begin in ``[start, stop)``, put together from their fragments, and reads past ``stop``
-    to finish the last of them. So two ranges, of which one begins where the other stops, give every message once. Opens
-    no file before the first read. Thread-safe.
+    Returns the messages that begin in ``[start, stop)``, assembled from their fragments, and reads past ``stop`` to
+    finish the last of them. Two ranges, of which one begins where the other stops, therefore return every message once.
+    Opens no file before the first read. Thread-safe.
 
     Args:
-        source: The archive's directory; or the image of a replay that began at ``start``, or at its term's beginning
-            if no frame is known to begin there. The image must have no other reader.
-        frames: How the frames of the recording look.
+        source: The archive's directory; or the image of a replay that began at ``start``, or at the beginning of its
+            term if no frame is known to begin at ``start``. Nothing else may read the image.
+        frames: The properties of the recording's frames.
         start: First position at which a message may begin.
         stop: Messages that begin at this position or after it are not read.
         limit: Where the recording ends; the reader does not look at bytes from here on.
         is_frame_at_start: A frame begins at ``start``. Otherwise the reader walks to it through the term.
-        filter: Which messages to give; ``None`` for all.
+        filter: Which messages to return; ``None`` for all.
         with_payload: False leaves all payloads empty, which is faster when only their headers are needed.
 
     Raises:
-        ConfigError: A position, length or id that no recording can have.
+        ConfigError: A position, length or id is one that no recording can have.
     """
 
     def __new__(
@@ -992,26 +1014,27 @@ class RecordingReader:
         with_payload: bool = True,
     ) -> Self: ...
     def read_batch(self, count_max: int, length_max: int = ..., timeout_s: float = 0.0) -> FragmentBatch:
-        """The next messages. Releases the GIL.
+        """Read the next messages. Releases the GIL.
 
-        Empty at the end of the range. From a replay it has the messages that arrived within ``timeout_s``, perhaps
-        none; :attr:`is_at_end` tells the two apart. A replay that ends early looks like one that sends nothing more.
+        The batch is empty at the end of the range. From a replay it has the messages that arrived within ``timeout_s``,
+        which may be none; :attr:`is_at_end` tells the two cases apart. A replay that ends early looks like one that
+        sends nothing more.
 
         Args:
-            count_max: Messages at most.
-            length_max: No further message once the batch has this many bytes of payload.
+            count_max: Most messages to read.
+            length_max: Add no message once the batch has this many bytes of payload.
             timeout_s: How long to wait for a replay to fill the batch. Files never wait.
 
         Raises:
             ConfigError: A count, length or time is below 0.
-            headrace.archive.SegmentError: A file is missing, cut short or damaged, or a replay is of something else;
+            headrace.archive.SegmentError: A file is missing, cut short or damaged, or a replay is of another recording;
                 the text names it.
         """
 
     def skip_to_boundary(self, timeout_s: float = 0.0) -> int:
-        """Read on without giving the messages; returns :attr:`boundary`.
+        """Read on without returning the messages; returns :attr:`boundary`.
 
-        Goes to the end of the range, or of what a replay sent within ``timeout_s``; see :attr:`is_at_end`.
+        Reads to the end of the range, or to the end of what a replay sent within ``timeout_s``; see :attr:`is_at_end`.
 
         Raises:
             headrace.archive.SegmentError: As :meth:`read_batch`.
@@ -1027,19 +1050,19 @@ class RecordingReader:
 
     @property
     def boundary(self) -> int:
-        """The last position up to which every message that began was read."""
+        """The last position before which no message is half read."""
 
     @property
     def incomplete_count(self) -> int:
-        """Messages of the range that were left out, because fragments of them are missing.
+        """Messages of the range that the reader left out because fragments of them are missing.
 
-        The last of a recording is not among them, as its rest may still come, and neither is one of which no
-        fragment was recorded.
+        Does not count the last message of a recording, whose rest may still come, nor messages of which no fragment was
+        recorded.
         """
 
     @property
     def incomplete_position(self) -> int | None:
-        """Position of the first recorded fragment of the first incomplete message; ``None`` if no message is."""
+        """Position of the first recorded fragment of the first incomplete message; ``None`` if all are complete."""
 
 @final
 class Subscription:
@@ -1065,20 +1088,20 @@ class Subscription:
         Args:
             handler: Called with the payload and its :class:`headrace.Header`.
             limit: Most fragments to take.
-            assemble: Put messages of several fragments together, up to 16 MiB; the handler is called when the last
-                has arrived. ``False`` gives each fragment by itself.
-            view: Give a read-only ``memoryview`` of the log instead of a copy. It is released when the handler
+            assemble: Assemble messages of several fragments, up to 16 MiB; the handler is called when the last fragment
+                has arrived. ``False`` delivers each fragment by itself.
+            view: Pass a read-only ``memoryview`` of the log instead of a copy. It is released when the handler
                 returns and raises ``ValueError`` if used afterwards.
 
         Returns:
             How many fragments were taken; 0 when there was nothing to read.
 
         Raises:
-            TypeError: The handler cannot be called.
+            TypeError: The handler is not callable.
             ClosedError: The subscription is closed.
             ConfigError: The limit is below 0.
             ReentrantError: Polled by another thread, or from inside its own handler.
-            ClientError: The stream went on without this reader, while its process did not run.
+            ClientError: The process did not run for so long that the stream went on without this reader.
             BufferError: With ``view``, the handler kept a slice or an array made from the view.
             DriverTimeoutError: The client ended because the driver is gone.
         """
@@ -1091,7 +1114,7 @@ class Subscription:
         assemble: bool = True,
         view: bool = False,
     ) -> int:
-        """As :meth:`poll`, the handler deciding after each message how to go on.
+        """As :meth:`poll`, but the handler decides after each message how to go on.
 
         Args:
             handler: Returns a member of :class:`headrace.Action`, or ``None`` to continue.
@@ -1100,7 +1123,7 @@ class Subscription:
             view: As for :meth:`poll`.
 
         Raises:
-            TypeError: The handler cannot be called, or returned something else.
+            TypeError: The handler is not callable, or returned a wrong type.
             ConfigError: The limit is below 0. Otherwise as :meth:`poll`.
         """
 
@@ -1111,20 +1134,20 @@ class Subscription:
         timestamp: int,
         limit: int,
     ) -> int:
-        """Put the messages of a cluster's clients into its log, and give all others to a handler. Never blocks.
+        """Put the messages of a cluster's clients into its log, and pass all others to a handler. Never blocks.
 
-        A message for which the log has no room stays, with those behind it, for the next call.
+        If the log has no room for a message, that message and all later ones wait for the next call.
 
         Args:
             sequencer: Knows the log, the term and the open sessions.
-            handler: Called as by :meth:`controlled_poll` for what is no message of a session, and for messages that can
-                never enter the log.
-            timestamp: What entries get, in the cluster's time.
+            handler: Called as by :meth:`controlled_poll` for messages outside of sessions, for messages of a session
+                without a stream, and for messages that can never enter the log.
+            timestamp: The timestamp of the entries, in the cluster's time.
             limit: Most fragments to take.
 
         Raises:
-            TypeError: The handler cannot be called, or returned something else.
-            ConfigError: A number is below 0 or too long. Otherwise as :meth:`poll`.
+            TypeError: The handler is not callable, or returned a wrong type.
+            ConfigError: A number is out of range. Otherwise as :meth:`poll`.
         """
 
     def block_poll(
@@ -1136,12 +1159,12 @@ class Subscription:
     ) -> int:
         """Call a handler with whole runs of frames, headers included, one run from each publisher.
 
-        A run whose handler raises is not consumed: it is given again.
+        A run is not consumed if its handler raises: the next poll delivers it again.
 
         Args:
             handler: Called with the frames, the session id, the term id and the term offset of the first frame.
-            limit_bytes: Longest run. A padding frame is a run of its own, given as its header alone.
-            view: Give a read-only view of the log instead of a copy; it ends with the call.
+            limit_bytes: Longest run. A padding frame is a separate run, of which only the header is passed.
+            view: Pass a read-only view of the log instead of a copy; it ends with the call.
 
         Returns:
             Bytes of log that were consumed.
@@ -1162,21 +1185,21 @@ class Subscription:
             assemble: As for :meth:`poll`.
 
         Returns:
-            The messages, none when there was nothing to read.
+            The messages; an empty batch when there was nothing to read.
 
         Raises:
             ClosedError: The subscription is closed.
             ConfigError: The limit is below 0.
             ReentrantError: Polled by another thread.
-            ClientError: The stream went on without this reader, while its process did not run.
+            ClientError: The process did not run for so long that the stream went on without this reader.
             DriverTimeoutError: The client ended because the driver is gone.
         """
 
     def poll_native(self, handler: Any, context: int = 0, limit: int = 4096, *, assemble: bool = True) -> int:
         """Call a compiled handler for what has arrived, without the interpreter. Releases the GIL.
 
-        The handler's C declaration is in :mod:`headrace.client.native`. **The address is called as it is**: one that
-        does not belong to such a function, or a wrong context, crashes the process.
+        The handler's C declaration is in :mod:`headrace.client.native`. **Nothing checks the address**: if it is not
+        the address of such a function, or the context is wrong, the process crashes.
 
         Args:
             handler: A numba ``cfunc``, a ctypes function, a cffi function pointer or an address.
@@ -1189,7 +1212,7 @@ class Subscription:
             How many fragments were taken.
 
         Raises:
-            ConfigError: The context is no address, or the limit is below 0. Otherwise as :meth:`poll`.
+            ConfigError: The context is not an address, or the limit is below 0. Otherwise as :meth:`poll`.
         """
 
     def poll_message(self) -> Message | None:
@@ -1198,7 +1221,7 @@ class Subscription:
         Raises:
             ClosedError: The subscription is closed.
             ReentrantError: Polled by another thread.
-            ClientError: The stream went on without this reader, while its process did not run.
+            ClientError: The process did not run for so long that the stream went on without this reader.
             DriverTimeoutError: The client ended because the driver is gone.
         """
 
@@ -1218,7 +1241,7 @@ class Subscription:
             ClosedError: The subscription is closed, or is closed meanwhile.
             ConfigError: The time is below 0, or no strategy has this name.
             ReentrantError: Polled by another thread.
-            ClientError: The stream went on without this reader, while its process did not run.
+            ClientError: The process did not run for so long that the stream went on without this reader.
             DriverTimeoutError: The client ended because the driver is gone.
         """
 
@@ -1231,16 +1254,16 @@ class Subscription:
         """The subscription itself: an iteration has no state that an exception could end."""
 
     def __next__(self) -> Message:
-        """The next message, waited for without the GIL; ends when this program closes the subscription.
+        """Wait without the GIL for the next message; the iteration ends when this program closes the subscription.
 
-        Blocks until a message arrives, without a time limit; Ctrl-C ends the wait, and the iteration can go on
-        after it. Leaving a loop loses no message: the next reader gets the next message.
+        Blocks until a message arrives, without a time limit; Ctrl-C ends the wait, and the iteration can continue
+        afterwards. Leaving a loop loses no message: the next reader gets the next message.
 
         Raises:
             DriverTimeoutError: The client ended because the driver is gone.
             ClientError: The client ended for another reason.
             ReentrantError: Polled by another thread.
-            ClientError: The stream went on without this reader, while its process did not run.
+            ClientError: The process did not run for so long that the stream went on without this reader.
         """
 
     def __aiter__(self) -> AsyncIterator[Message]: ...
@@ -1253,10 +1276,10 @@ class Subscription:
         """Number of publishers now."""
 
     def image_by_session_id(self, session_id: int, /) -> Image | None:
-        """The stream of one publisher; ``None`` when there is none.
+        """The image of one publisher; ``None`` if that publisher is not connected.
 
         Raises:
-            ConfigError: The session id is no 32-bit number.
+            ConfigError: The session id does not fit 32 bits.
         """
 
     @property
@@ -1269,7 +1292,7 @@ class Subscription:
 
     @property
     def channel(self) -> str:
-        """The channel as it was given."""
+        """The channel as the program passed it."""
 
     @property
     def stream_id(self) -> int:
@@ -1277,7 +1300,7 @@ class Subscription:
 
     @property
     def registration_id(self) -> int:
-        """Names this subscription in commands and counters."""
+        """Identifies this subscription in commands and counters."""
 
     @property
     def channel_status_id(self) -> int:
@@ -1300,11 +1323,11 @@ class Subscription:
         """The channel with port 0 replaced by the one the system chose; ``None`` until that is known."""
 
     def add_destination(self, channel: str, /) -> int:
-        """Read what one more destination brings from now on; for channels with ``control-mode=manual``.
+        """Receive from one more destination from now on; for channels with ``control-mode=manual``.
 
         Blocks without the GIL until the driver answers, at most ``driver_timeout_ms``; Ctrl-C ends the wait. Sockets
-        that bring the same stream make one image: each byte is read once, whichever brings it first. A socket belongs
-        to the subscription's transport: all subscriptions that share it, by a channel tag, read what it brings.
+        that receive the same stream feed one image, which delivers each byte once, from the socket that has it first. A
+        socket belongs to the subscription's transport: all subscriptions that share it, by a channel tag, read from it.
 
         Args:
             channel: A socket to listen on, ``"aeron:udp?endpoint=host:port"``, also a multicast group; or what clients
@@ -1322,61 +1345,62 @@ class Subscription:
         """
 
     def remove_destination(self, channel: str, /) -> None:
-        """Read a destination no longer. Of equal ones one goes. A socket that is not there is no error.
+        """Stop receiving from a destination. Removes one of several equal destinations.
 
-        Blocks and raises as :meth:`add_destination`. When this returns, a socket is closed, and its port is free. An
-        image goes on while another destination brings its stream, and is gone when none has for the driver's
-        ``aeron.image.liveness.timeout``; images of ``aeron:ipc`` and of spies go soon after this returns.
+        Blocks and raises as :meth:`add_destination`. When this returns, the socket is closed and its port is free; for
+        a socket that is not there it does nothing. An image lives on while another destination receives its stream, and
+        ends when none has for the driver's ``aeron.image.liveness.timeout``; images of ``aeron:ipc`` and of spies end
+        soon after this returns.
 
         Args:
-            channel: As for :meth:`add_destination`. A socket is known by its addresses as they were written, the others
-                by their whole text.
+            channel: As for :meth:`add_destination`. For a socket only its addresses must be written alike, for other
+                destinations the whole text.
 
         Raises:
             RegistrationError: Also for an ``aeron:ipc`` or a spy that is not there.
         """
 
     def remove_destination_by_id(self, registration_id: int, /) -> None:
-        """Read a destination no longer that was added. Does nothing if it is not there.
+        """Stop receiving from a destination. Does nothing if it is not there.
 
-        Blocks and raises as :meth:`remove_destination`. Aeron's drivers may know this of publications only, and
+        Blocks and raises as :meth:`remove_destination`. Aeron's drivers may support this for publications only, and
         refuse.
 
         Args:
-            registration_id: What :meth:`add_destination` gave.
+            registration_id: The id that :meth:`add_destination` returned.
 
         Raises:
-            ConfigError: The number is longer than 64 bits.
+            ConfigError: The number does not fit 64 bits.
         """
 
     async def add_destination_async(self, channel: str, /) -> int:
         """As :meth:`add_destination`, without blocking the event loop.
 
-        The driver is asked when this is called, not when it is awaited. A call that is cancelled may have added the
+        The request is sent when this is called, not when it is awaited. A cancelled call may have added the
         destination: remove it by its channel.
         """
 
     async def remove_destination_async(self, channel: str, /) -> None:
         """As :meth:`remove_destination`, without blocking the event loop.
 
-        The driver is asked when this is called, not when it is awaited, and a cancelled call takes nothing back.
+        The request is sent when this is called, not when it is awaited, and cancelling the call does not undo it.
         """
 
     async def remove_destination_by_id_async(self, registration_id: int, /) -> None:
         """As :meth:`remove_destination_by_id`, without blocking the event loop.
 
-        The driver is asked when this is called, not when it is awaited, and a cancelled call takes nothing back.
+        The request is sent when this is called, not when it is awaited, and cancelling the call does not undo it.
         """
 
     def request_destination(self, channel: str, /) -> Pending[int]:
-        """As :meth:`add_destination`, without waiting: what it gives is polled for the registration id.
+        """As :meth:`add_destination`, without waiting: poll the returned request for the registration id.
 
-        For programs with a loop that must not stand still. With ``use_invoker=True`` answers are read by
-        :meth:`headrace.Client.invoke`.
+        For programs whose loop must not stall. With ``use_invoker=True``, :meth:`headrace.Client.invoke` reads the
+        answers.
         """
 
     def request_destination_removal(self, channel: str, /) -> Pending[int]:
-        """As :meth:`remove_destination`, without waiting: what it gives is polled until it is not ``None``."""
+        """As :meth:`remove_destination`, without waiting: poll the returned request until it is not ``None``."""
 
     def close(self) -> None:
         """Close, with all images. Waits for handlers that are running, without the GIL; closing again does nothing.
@@ -1393,6 +1417,12 @@ class Subscription:
         /,
     ) -> None: ...
 
+class _Polled(Protocol):
+    """A subscription, also of a reconnecting client."""
+
+    def poll_message(self) -> Message | None:
+        """As of a :class:`Subscription`."""
+
 _PollerHandler = Callable[[Subscription, bytes, Header], object]
 _PollerViewHandler = Callable[[Subscription, memoryview, Header], object]
 
@@ -1400,18 +1430,18 @@ _PollerViewHandler = Callable[[Subscription, memoryview, Header], object]
 class Poller:
     """Receives from several subscriptions in turn, and says which subscription each message came from.
 
-    ``Poller(first, second)``. Fair: a subscription with many messages does not delay one with few. Holds nothing but
-    the subscriptions, which can be polled by themselves as well. Skips a subscription that the program has closed. One
-    thread polls a subscription at a time.
+    ``Poller(first, second)``. Fair: a subscription with many messages does not delay one with few. The program may also
+    poll the subscriptions directly. Skips a subscription that the program has closed. One thread at a time polls a
+    subscription.
 
-    Does not follow a reconnecting client to its next driver: it takes ``ReconnectingSubscription.current``, and
-    ``on_reconnect`` is the place to make another poller of those of the next driver.
+    With subscriptions of a reconnecting client it follows them to the next driver. While there is no driver, nothing
+    arrives from them, and waiting calls wait for the next one.
     """
 
-    def __new__(cls, *subscriptions: Subscription) -> Self: ...
+    def __new__(cls, *subscriptions: _Polled) -> Self: ...
     @property
     def subscriptions(self) -> tuple[Subscription, ...]:
-        """The subscriptions, in the order in which they were given."""
+        """The subscriptions, in the order of the arguments."""
 
     def poll(
         self,
@@ -1426,30 +1456,30 @@ class Poller:
         Args:
             handler: Called with the subscription, the payload and a :class:`Header`, as by :meth:`Subscription.poll`.
             limit: Most fragments to take, from all subscriptions together.
-            assemble: Put messages of several fragments together; otherwise each fragment is given as it is.
-            view: Give views of the log instead of copies, valid inside the handler only.
+            assemble: Assemble messages of several fragments; ``False`` delivers each fragment by itself.
+            view: Pass views of the log instead of copies, valid inside the handler only.
 
         Returns:
             How many fragments were taken.
 
         Raises:
-            TypeError: The handler cannot be called.
+            TypeError: The handler is not callable.
             ClosedError: The program has closed all subscriptions.
             DriverTimeoutError: A client ended because the driver is gone.
             ReentrantError: Polled by another thread.
-            ClientError: The stream went on without this reader, while its process did not run.
+            ClientError: The process did not run for so long that the stream went on without this reader.
         """
 
     def poll_message(self) -> tuple[Subscription, Message] | None:
         """Take one message; ``None`` if no whole message has arrived. Never blocks.
 
-        Begins with the subscription after the one that gave the last message.
+        Begins with the subscription after the one that the last message came from.
 
         Raises:
             ClosedError: The program has closed all subscriptions.
             DriverTimeoutError: A client ended because the driver is gone.
             ReentrantError: Polled by another thread.
-            ClientError: The stream went on without this reader, while its process did not run.
+            ClientError: The process did not run for so long that the stream went on without this reader.
         """
 
     def receive(
@@ -1468,14 +1498,14 @@ class Poller:
             ClosedError: The program has closed all subscriptions, or closes them meanwhile.
             DriverTimeoutError: A client ended because the driver is gone.
             ReentrantError: Polled by another thread.
-            ClientError: The stream went on without this reader, while its process did not run.
+            ClientError: The process did not run for so long that the stream went on without this reader.
         """
 
     def __iter__(self) -> Self:
         """The poller itself: an iteration has no state that an exception could end."""
 
     def __next__(self) -> tuple[Subscription, Message]:
-        """The next subscription with a message and that message, waited for without the GIL.
+        """Wait without the GIL for the next message; returns its subscription and the message.
 
         Blocks without a time limit; Ctrl-C ends the wait. Ends when the program has closed all subscriptions.
         """
@@ -1494,8 +1524,8 @@ class Counter:
         """The value. Setting it publishes it.
 
         Raises:
-            ClosedError: The counter is closed; the driver may have given its place to another counter.
-            ConfigError: The new value is longer than 64 bits.
+            ClosedError: The counter is closed; the driver may have reused its place for another counter.
+            ConfigError: The new value does not fit 64 bits.
         """
 
     @value.setter
@@ -1505,7 +1535,7 @@ class Counter:
 
         Raises:
             ClosedError: The counter is closed.
-            ConfigError: ``delta`` is longer than 64 bits.
+            ConfigError: ``delta`` does not fit 64 bits.
         """
 
     def set_reference_id(self, reference_id: int, /) -> None:
@@ -1513,7 +1543,7 @@ class Counter:
 
         Raises:
             ClosedError: The counter is closed.
-            ConfigError: The counter is static, or the number is longer than 64 bits.
+            ConfigError: The counter is static, or the number does not fit 64 bits.
         """
 
     @property
@@ -1522,7 +1552,7 @@ class Counter:
 
     @property
     def registration_id(self) -> int:
-        """Names this counter in commands."""
+        """Identifies this counter in commands."""
 
     @property
     def is_static(self) -> bool:
@@ -1533,7 +1563,7 @@ class Counter:
         """True once closed, by this program or with the client. Static counters never close."""
 
     def close(self) -> None:
-        """Give the counter back to the driver. Does not wait; closing again, or a static counter, does nothing."""
+        """Return the counter to the driver. Does not wait. Does nothing to a closed or a static counter."""
 
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -1546,7 +1576,7 @@ class Counter:
 
 @disjoint_base
 class IdleStrategy:
-    """What a loop does when a turn found no work. Use one of its subclasses, one object for each loop.
+    """How a loop waits after a turn without work. Use one of its subclasses, one object for each loop.
 
     Args:
         name: ``"blocking"``, ``"backoff"``, ``"yield"``, ``"spin"``, ``"noop"``, ``"sleep-ns"`` or ``"sleep-ms"``.
@@ -1561,7 +1591,7 @@ class IdleStrategy:
         awaited: Sequence[Subscription | Publication] = ...,
     ) -> Self: ...
     def idle(self, work_count: int = 0, /) -> None:
-        """Call after each turn with its work count. Returns at once when that is above 0, else waits for some time.
+        """Call this after each turn with its work count. Returns at once if that is above 0, and otherwise waits.
 
         Releases the GIL while it waits.
         """
@@ -1575,13 +1605,13 @@ class IdleStrategy:
 
 @final
 class Watcher:
-    """Tells one event loop when something that its coroutines wait for may have happened. Used by ``headrace.aio``.
+    """Wakes one event loop when something that its coroutines wait for may have happened. Used by ``headrace.aio``.
 
-    Takes one of a driver's 64 slots for waiters, however many coroutines wait, and gives it back when it is dropped.
+    Takes one of a driver's 64 slots for waiters, however many coroutines wait, and frees it when it is dropped.
     All calls come from the loop's thread; none blocks.
 
     Raises:
-        OSError: The process may open no more descriptors.
+        OSError: The process has reached its limit of descriptors.
     """
 
     def __new__(cls) -> Self: ...
@@ -1592,23 +1622,23 @@ class Watcher:
         """Begin a wait for a message, or for room, in the first of several.
 
         Returns:
-            A ticket; ``None`` when there is a message, or room, already.
+            A ticket; ``None`` if there already is a message, or room.
         """
 
     def cancel(self, ticket: int, /) -> None:
-        """End a wait. Nothing happens when it is over."""
+        """End a wait. Does nothing if it is over."""
 
     def take_rung(self) -> list[int]:
-        """The tickets of waits that are over, of those whose writers woke the loop."""
+        """The tickets of finished waits, among those whose writers woke the loop."""
 
     def take_ready(self) -> list[int]:
-        """The tickets of waits that are over, of all. To be called when ``look_after_s`` has passed."""
+        """The tickets of all finished waits. Call it when ``look_after_s`` has passed."""
 
     @property
     def look_after_s(self) -> float | None:
         """How long the loop may sleep at most, in seconds, before it looks by itself; ``None`` without a wait.
 
-        20 ms; 1 ms where writers do not wake it.
+        20 ms; 1 ms if writers do not wake it.
         """
 
 @final
@@ -1619,33 +1649,39 @@ class Sequencer:
 
     Args:
         log: The publication of the log.
-        leadership_term_id: The leader's term. Messages of other terms are passed over.
+        leadership_term_id: The leader's term. Messages of other terms are skipped.
 
     Raises:
-        ConfigError: The term is longer than 64 bits.
+        ConfigError: The term does not fit 64 bits.
     """
 
     def __new__(cls, log: ExclusivePublication, leadership_term_id: int) -> Self: ...
-    def open(self, cluster_session_id: int, /) -> None:
-        """Messages of a session enter the log from now on.
+    def open(self, cluster_session_id: int, stream: tuple[int, int] | None, /) -> None:
+        """Put messages of a session into the log from now on, if they come on its stream.
+
+        Args:
+            cluster_session_id: Which session.
+            stream: Registration id of the subscription, and session id of the publisher; ``None`` passes the session's
+                messages to the handler.
 
         Raises:
-            ConfigError: The number is longer than 64 bits.
+            ConfigError: The number does not fit 64 bits.
+            TypeError: The stream is not such a pair.
         """
 
     def close(self, cluster_session_id: int, /) -> None:
-        """Messages of a session are passed over from now on.
+        """Skip the messages of a session from now on.
 
         Raises:
-            ConfigError: The number is longer than 64 bits.
+            ConfigError: The number does not fit 64 bits.
         """
 
     def take_heard(self) -> list[int]:
-        """The sessions of which a message entered the log since the last call."""
+        """The sessions with messages that entered the log since the last call."""
 
 @disjoint_base
 class LogPlace:
-    """Where in the log of a cluster a service is, and whether it may send. Changed by one thread, read by any."""
+    """A service's place in the log of a cluster, and whether it may send. One thread writes, any thread reads."""
 
     def __new__(cls) -> Self: ...
     @property
@@ -1662,10 +1698,23 @@ class LogPlace:
     def time(self, value: int) -> None: ...
     @property
     def position(self) -> int:
-        """Of the log, after the last entry."""
+        """The log position after the last entry."""
 
     @position.setter
     def position(self, value: int) -> None: ...
+    @property
+    def session_id(self) -> int:
+        """The session of the last message; -1 before the first."""
+
+    @session_id.setter
+    def session_id(self, value: int) -> None: ...
+    @property
+    def output_count(self) -> int:
+        """How often the service has asked for something: shows whether a long-running handler makes progress."""
+
+    def note_output(self) -> None:
+        """Count that the service asks for something."""
+
     @property
     def is_leader(self) -> bool:
         """Whether the member leads."""
@@ -1674,12 +1723,12 @@ class LogPlace:
     def is_leader(self, value: bool) -> None: ...
     @property
     def is_silent(self) -> bool:
-        """Whether a handler runs that may not send: :meth:`check_may_send` is asked before anything is sent."""
+        """Whether a handler runs that must not send: :meth:`check_may_send` is called before anything is sent."""
 
     @is_silent.setter
     def is_silent(self, value: bool) -> None: ...
     def check_may_send(self) -> None:
-        """Whether the handler that runs may send: yes, unless a subclass raises."""
+        """Check whether the running handler may send. A subclass raises if it must not."""
 
     def answer(
         self,
@@ -1688,58 +1737,74 @@ class LogPlace:
         answers: Any,
         first: int,
     ) -> int:
-        """Send the clients of a batch their answers, until one has no room; never waits.
+        """Send the clients of a batch their answers, until a stream has no room for one. Never waits.
+
+        Skips messages of sessions that are closed or have no stream. Calls :meth:`SessionSender.on_refused` for an
+        answer that is too long for its client's stream.
 
         Args:
-            sessions: The :class:`SessionSender` of each session that is open.
+            sessions: The :class:`SessionSender` of each open session.
             columns: Session ids, timestamps and log positions of the batch, as contiguous buffers of 64-bit numbers.
             answers: One for each message, as for :meth:`Publication.offer_batch`.
-            first: The index of the first message that is answered.
+            first: The index of the first message to answer.
 
         Returns:
-            The index of the first message whose answer has no room, or how many there are. Messages of sessions
-            that are closed, or have no stream, are passed over.
+            The index of the first message whose answer found no room. If all found room, and on a member that does not
+            lead, the number of messages.
 
         Raises:
-            ConfigError: There is another number of answers than of messages, or one is too long.
-            TypeError: The answers are none of what ``offer_batch`` takes.
+            ConfigError: The number of answers differs from that of messages, or an answer is longer than 16 MiB.
+            TypeError: The answers are of a type that ``offer_batch`` does not take.
         """
 
 @disjoint_base
 class SessionSender:
-    """Sends messages of a cluster's service to one client, from where the service is in the log.
+    """Sends messages of a cluster's service to one client, with the service's log position.
 
     Args:
-        place: Where the service is.
-        cluster_session_id: Of the client.
+        place: The service's place in the log.
+        cluster_session_id: The client's session.
 
     Raises:
-        TypeError: The place is none.
-        ConfigError: The session is longer than 64 bits.
+        TypeError: The place is not a LogPlace.
+        ConfigError: The session id does not fit 64 bits.
     """
 
     def __new__(cls, place: LogPlace, cluster_session_id: int) -> Self: ...
     @property
     def publication(self) -> Publication | None:
-        """What it is sent over; ``None`` if there is no stream to the client."""
+        """The publication to the client; ``None`` if there is no stream to it."""
 
     @publication.setter
     def publication(self, value: Publication | None) -> None: ...
     def offer(self, message: _Data) -> int | OfferResult:
         """Send the client a message, if this member leads; never waits.
 
-        It carries the position of the log after the entry that is handled: ``ClusterMessage.log_position``.
+        The message carries the log position after the handled entry: ``ClusterMessage.log_position``.
 
         Args:
             message: A bytes-like object, or a tuple or list of them sent as one message.
 
         Returns:
-            A number above zero when it was sent, and always on a member that does not lead: state must not follow from
-            what is returned. Or why it was not sent.
+            A number above zero if the message was sent, and always on a member that does not lead; otherwise the reason
+            why it was not. The service's state must not depend on the result. If the message is too long for the
+            client's stream, the client gets an error that says so instead.
 
         Raises:
-            ClusterError: The handler may not send.
-            ConfigError: The message is too long for the client's stream.
+            ClusterError: The handler must not send.
+            ConfigError: The message is longer than any stream takes, 16 MiB less 32 bytes.
+            TypeError: The message is not bytes-like. Every member, and every replay, raises all of these alike.
+        """
+
+    def on_refused(self, reason: str, position: int) -> int | OfferResult:
+        """Called when a message is too long for the client's stream; a subclass sends the client an error.
+
+        Args:
+            reason: Why.
+            position: The log position after the entry that is answered.
+
+        Returns:
+            The result for :meth:`offer`.
         """
 
 @final
@@ -1752,13 +1817,13 @@ class Checksum:
 
     def __new__(cls, name: str) -> Self: ...
     def __call__(self, data: _Data, /) -> int:
-        """The checksum of some bytes as a signed 32-bit number, which is how files store it. Releases the GIL."""
+        """The checksum of some bytes as a signed 32-bit number, as files store it. Releases the GIL."""
 
     def put(self, block: _Data, /) -> bytes:
-        """A copy of a run of frames in which each data frame has its checksum for a session id. Releases the GIL."""
+        """Copy a run of frames and replace each data frame's session id by its checksum. Releases the GIL."""
 
     def first_wrong(self, block: _Data, limit: int, /) -> int | None:
-        """Offset of the first data frame that begins before ``limit``, is whole and does not have its checksum.
+        """Offset of the first whole data frame before ``limit`` whose checksum is wrong.
 
         Releases the GIL.
 
@@ -1776,11 +1841,11 @@ class FrameWalk:
         initial_term_id: Term at position 0.
         term_length: Bytes of a term.
         stream_id: The stream of every frame.
-        session_id: The publisher, where frames carry that and no checksum.
-        checksum: What frames may carry in place of it.
+        session_id: The publisher, for frames without a checksum.
+        checksum: The checksum that frames may carry in place of the session id.
 
     Raises:
-        ConfigError: A number does not fit, or no recording can have it.
+        ConfigError: A number does not fit its type, or no recording can have it.
     """
 
     def __new__(
@@ -1799,34 +1864,34 @@ class FrameWalk:
 
         Args:
             block: Bytes of a segment file.
-            position: Stream position of the first.
+            position: Stream position of the first byte.
             limit: Stream position at which the file ends; no data frame may end after it.
 
         Returns:
-            Position after the last frame that belongs there; position of that frame; what is wrong with the header
-            that follows it, ``None`` when the block ended first.
+            Position after the last frame that belongs there; position of that frame; the fault of the header that
+            follows it, ``None`` if the block ended first.
 
         Raises:
-            ConfigError: A position does not fit.
+            ConfigError: A position does not fit its type.
         """
 
     def doubts(self, block: _Data, position: int, /) -> tuple[int, list[tuple[int, int, bool]]]:
-        """Those frames of a walked block that may not have been written whole. Releases the GIL.
+        """The frames of a walked block that may be incomplete on disk. Releases the GIL.
 
-        A right checksum shows that a frame is whole, and so does a byte that is not zero in each page after the frame's
-        first. The other frames are in doubt.
+        A right checksum shows that a frame is whole, and so does a byte other than zero in each page after the frame's
+        first. All other frames are in doubt.
 
         Returns:
             Position of the first frame that is not whole in the block; of each frame in doubt its position, its end,
             and whether its checksum is wrong.
 
         Raises:
-            ConfigError: The position does not fit.
+            ConfigError: The position does not fit its type.
         """
 
 @final
 class Pending(Generic[_Added]):
-    """A request to the driver that may not have been answered yet. Wrapped by ``headrace.client.Pending``."""
+    """A request that the driver may not have answered yet. Wrapped by ``headrace.client.Pending``."""
 
     def poll(self) -> _Added | None: ...
     def cancel(self) -> None: ...
@@ -1853,6 +1918,7 @@ class Client:
         stream_id: int,
         on_available_image: Callable[[Image], object] | None = None,
         on_unavailable_image: Callable[[Image], object] | None = None,
+        starts_now: bool = False,
     ) -> Subscription: ...
     def add_counter(self, type_id: int, key: bytes, label: str) -> Counter: ...
     def add_static_counter(self, type_id: int, key: bytes, label: str, registration_id: int) -> Counter: ...
@@ -1866,6 +1932,7 @@ class Client:
         stream_id: int,
         on_available_image: Callable[[Image], object] | None = None,
         on_unavailable_image: Callable[[Image], object] | None = None,
+        starts_now: bool = False,
     ) -> Pending[Subscription]: ...
     def request_counter(self, type_id: int, key: bytes, label: str) -> Pending[Counter]: ...
     def counters(self) -> list[_RecordValues]: ...
@@ -1882,6 +1949,7 @@ class Client:
     @property
     def is_closed(self) -> bool: ...
     def invoke(self) -> int: ...
+    def keep_alive(self) -> None: ...
     def close(self) -> None: ...
 
 @final
@@ -1984,7 +2052,7 @@ class EventLog:
         detail: str = "",
         is_fault: bool = False,
     ) -> bool:
-        """Keep an event. Never blocks. False if it was dropped, which the file counts."""
+        """Append an event. Never blocks. Returns False if it was dropped; the file counts dropped events."""
 
 @final
 class EventReader:
@@ -2001,13 +2069,8 @@ class EventReader:
     def dropped_count(self) -> int: ...
     def drain(self) -> tuple[list[tuple[Any, ...]], int]: ...
 
-def channel_doubts(
-    channel: str, role: Literal["publication", "subscription", "send destination", "receive destination"]
-) -> list[str]:
-    """What looks wrong in a channel, a sentence for each parameter; nothing of one that cannot be parsed."""
-
 def hold_threads() -> None:
-    """From now on, no other thread comes back into Python from a call. Runs as the last of the package's exit hooks."""
+    """Keep all other threads from returning into Python. Runs as the last of the package's exit hooks."""
 
 def setting_declarations() -> dict[str, list[dict[str, Any]]]:
     """Every setting of driver and client, for ``scripts/settings.py``."""

@@ -3,14 +3,14 @@
 ::
 
     async with await aio.connect() as client:
-        subscription = await client.request_subscription("aeron:ipc", 10)
-        publication = await client.request_publication("aeron:ipc", 10)
+        subscription = await client.request_subscription("aeron:ipc", 1001)
+        publication = await client.request_publication("aeron:ipc", 1001)
         await publication.offer_async(b"hello")
         async for message in subscription:
             ...
 
 ``await`` of a request, ``offer_async`` and ``async for`` come from here. Nothing busy-waits in the event loop: it
-watches a descriptor that the writers of messages, and the readers that make room, make readable. Waiting takes no
+watches a descriptor, which becomes readable when a message is written or a reader makes room. Waiting takes no
 message, so cancelling a coroutine loses none.
 """
 
@@ -19,37 +19,34 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-import functools
 import math
-import threading
 import weakref
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
 
-from headrace._arguments import checked
-from headrace._checks import wrong
-from headrace._exceptions import (
+from headrace._base.checks import check_timeout
+from headrace._base.exceptions import (
     ClosedError,
     PublicationTimeoutError,
 )
-from headrace._results import OfferResult
+from headrace._base.results import OfferResult
+from headrace._base.threads import run_in_thread
 from headrace.client._pending import added
 
 if TYPE_CHECKING:
     import os
     from typing import Unpack
 
-    from headrace._closing import Closing
-    from headrace._exceptions import HeadraceError
-    from headrace._settings import ClientSettings
+    from headrace._base.closing import Closing
+    from headrace._base.exceptions import HeadraceError
+    from headrace._settings.keywords import ClientSettings
     from headrace.client import Client, Message, Publication, ReconnectingClient, Subscription
     from headrace.client._data import Data
     from headrace.client._local_driver import LocalDriver
 
-__all__ = ["Messages", "added", "close", "connect", "offer", "receive", "wait_for_messages"]
+__all__ = ["Messages", "added", "close", "connect", "offer_async", "receive", "wait_for_messages"]
 
 _Added = TypeVar("_Added")
-_Result = TypeVar("_Result")
 
 # What no wait changes.
 _FOR_GOOD = (OfferResult.CLOSED, OfferResult.MAX_POSITION_EXCEEDED)
@@ -72,56 +69,6 @@ class Turns:
         self._taken += 1
 
 
-async def _in_thread(call: Callable[[], _Result], unclaimed: Callable[[_Result], object]) -> _Result:
-    """The result of a call that blocks, made in a thread that no loop and no interpreter waits for at its end.
-
-    What it gives after this was cancelled goes to `unclaimed`, in a thread as well. A loop of a simulated world has one
-    thread for all, and makes the call itself.
-    """
-    loop = asyncio.get_running_loop()
-    if getattr(loop, "calls_in_place", False):
-        return call()
-    future: asyncio.Future[_Result] = loop.create_future()
-
-    def fail(error: Exception) -> None:
-        if not future.done():
-            future.set_exception(error)
-
-    def leave(result: _Result) -> None:
-        threading.Thread(target=unclaimed, args=(result,), daemon=True).start()
-
-    def give(result: _Result) -> None:
-        if future.done():
-            leave(result)
-        else:
-            future.set_result(result)
-
-    def run() -> None:
-        try:
-            result = call()
-        except Exception as error:
-            report: Callable[[], object] = functools.partial(fail, error)
-            late = None
-        else:
-            report = functools.partial(give, result)
-            late = functools.partial(unclaimed, result)
-        try:
-            loop.call_soon_threadsafe(report)
-        except RuntimeError:
-            # The loop is closed, so it was cancelled.
-            if late is not None:
-                late()
-
-    threading.Thread(target=run, name="headrace-aio", daemon=True).start()
-    try:
-        return await future
-    except asyncio.CancelledError:
-        # The result may have come before this was cancelled, in the same turn of the loop.
-        if not future.cancelled() and future.exception() is None:
-            leave(future.result())
-        raise
-
-
 @overload
 async def connect(
     directory: str | os.PathLike[str] | None = None,
@@ -140,12 +87,11 @@ async def connect(
     on_reconnect: Callable[[ReconnectingClient], object] | None = None,
     **settings: Unpack[ClientSettings],
 ) -> ReconnectingClient: ...
-@checked
 async def connect(directory: str | os.PathLike[str] | None = None, **settings: Any) -> Any:
     """Connect to the driver of a directory, waiting for one to start without blocking the event loop.
 
-    Cancelling gives it up; the thread that waits then ends when ``driver_timeout_ms`` is over at the latest. ``async
-    with`` closes the client without blocking the loop either.
+    May be cancelled; the thread that waits then ends at the latest when ``driver_timeout_ms`` is over. ``async with``
+    closes the client without blocking the loop either.
 
     Args:
         directory: As for :meth:`headrace.Client.connect`.
@@ -159,7 +105,7 @@ async def connect(directory: str | os.PathLike[str] | None = None, **settings: A
     """
     from headrace.client import connect
 
-    return await _in_thread(lambda: connect(directory, **settings), lambda client: client.close())
+    return await run_in_thread(lambda: connect(directory, **settings), lambda client: client.close())
 
 
 async def close(client: Closing) -> None:
@@ -168,11 +114,11 @@ async def close(client: Closing) -> None:
     Raises:
         ReentrantError: Called from one of the client's handlers.
     """
-    await _in_thread(client.close, lambda _: None)
+    await run_in_thread(client.close, lambda _: None)
 
 
 class _Wait(asyncio.Future[None]):
-    """A future that can take the one coroutine that awaits it further at once, without another turn of the loop."""
+    """A future that can resume the one coroutine that awaits it at once, without another turn of the loop."""
 
     _resume: tuple[Callable[[Any], object], contextvars.Context] | None = None
 
@@ -195,12 +141,12 @@ class _Wait(asyncio.Future[None]):
         return super().cancel(msg)
 
     def end(self) -> None:
-        """The wait is over; its coroutine goes on in the loop's next turn."""
+        """End the wait; its coroutine resumes in the loop's next turn."""
         self._resume_later()
         self.set_result(None)
 
     def end_now(self) -> None:
-        """The wait is over; its coroutine goes on before this returns. Called from the loop, outside any task."""
+        """End the wait; its coroutine resumes before this returns. Call it from the loop, outside any task."""
         resume, self._resume = self._resume, None
         self.set_result(None)
         if resume is not None:
@@ -213,9 +159,9 @@ class _Wait(asyncio.Future[None]):
 
 
 class _Waker:
-    """What the coroutines of one event loop wait for.
+    """The waits of one event loop's coroutines.
 
-    The loop wakes when a doorbell rang, and 20 ms after it began to wait at the latest.
+    The loop wakes when a doorbell rings, at the latest 20 ms after it began to wait.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -231,7 +177,7 @@ class _Waker:
         tickets = self._watcher.take_rung()
         self._end(tickets)
         if not tickets:
-            # Woken for nothing too often, the watcher has stopped listening: the next look is due sooner.
+            # After too many false wakeups the watcher has stopped listening: the next look is due sooner.
             self._plan_look(asyncio.get_running_loop())
 
     def _on_time(self, look_at_s: float) -> None:
@@ -295,7 +241,7 @@ async def wait_for_messages(
 ) -> None:
     """Wait until a poll of a subscription may find something, or one of the others has messages or room.
 
-    Ends when one is closed as well, and when the time is over.
+    Also ends when one is closed, or the time is over.
     """
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
@@ -303,9 +249,9 @@ async def wait_for_messages(
 
 
 async def receive(subscription: Subscription) -> Message:
-    """The next message of a subscription.
+    """Wait for the next message of a subscription.
 
-    Cancelling it, as a time-out does, takes nothing from the subscription.
+    Cancelling, as a time-out does, loses no message.
 
     Raises:
         ClosedError: The subscription, or its client, is closed.
@@ -327,8 +273,8 @@ class _Source(Protocol[_Item]):
 class Messages(AsyncIterator[_Item]):
     """The messages of a subscription or of a poller, ending when the program closes the subscriptions.
 
-    Each message is taken when it is asked for: leaving the loop early leaves the rest for the next reader, and
-    cancelling ``anext()``, as a time-out does, takes nothing. The iterator can be used again after that.
+    A message is taken only when the loop asks for it: leaving the loop early leaves the rest for the next reader, and
+    cancelling ``anext()``, as a time-out does, loses no message. The iterator can be used again after that.
     """
 
     def __init__(self, source: _Source[_Item]) -> None:
@@ -359,19 +305,19 @@ class Messages(AsyncIterator[_Item]):
     async def _wait(self) -> None:
         source: Any = self._source
         subscriptions = getattr(source, "subscriptions", (source,))
-        # One that is closed would end the wait at once, again and again; when all are, the next poll says so.
+        # A closed one would end the wait at once, again and again; if all are closed, the next poll says so.
         open_ones = [subscription for subscription in subscriptions if not subscription.is_closed]
         await _waker().wait_for(*(open_ones or subscriptions))
 
 
-async def offer(
-    publication: Publication, data: Data, timeout_s: float | None = None, reserved_value: int | None = None
+async def offer_async(
+    publication: Publication, data: Data, timeout_s: float | None = 5.0, reserved_value: int | None = None
 ) -> int:
     """Offer one message, waiting for a subscriber and for room.
 
     Args:
         publication: Where to.
-        data: A bytes-like object, or a tuple or list of them as one message. Not copied: leave it alone meanwhile.
+        data: A bytes-like object, or a tuple or list of them as one message. Not copied: do not change it meanwhile.
         timeout_s: How long to wait, in seconds; ``None`` to wait without end.
         reserved_value: A 64-bit number for the header of each of the message's frames.
 
@@ -382,13 +328,9 @@ async def offer(
         ConfigError: ``timeout_s`` is negative or not a number.
         PublicationTimeoutError: The time is over.
         PublicationClosedError: The publication is closed.
-        MaxPositionExceededError: The stream is used up.
+        MaxPositionExceededError: The stream is at its greatest position.
     """
-    if timeout_s is not None and not timeout_s >= 0:
-        # Not a number is none either.
-        raise wrong(
-            "timeout_s", timeout_s, "must be a number of seconds of at least 0, or None to wait without end"
-        )
+    check_timeout("timeout_s", timeout_s)
     # The loop's clock, by which its time-outs go.
     loop = asyncio.get_running_loop()
     deadline = None if timeout_s is None else loop.time() + timeout_s

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace._exceptions import ConfigError
+from headrace._base.exceptions import ConfigError
 
 __all__ = ["ChannelUri", "recording_key"]
 

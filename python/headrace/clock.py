@@ -12,6 +12,8 @@ import time
 from abc import abstractmethod
 from typing import Protocol
 
+from headrace._base.checks import check_timeout
+
 __all__ = ["SYSTEM_CLOCK", "Clock", "Deadline", "SystemClock"]
 
 _NS_PER_S = 1_000_000_000
@@ -43,7 +45,11 @@ class Clock(Protocol):
         return self.epoch_ns() // _NS_PER_MS
 
     def deadline(self, timeout_s: float | None) -> Deadline:
-        """The moment at which a time-out that begins now is over; ``None`` for one that never is."""
+        """The moment at which a time-out that begins now is over; ``None`` for one that never is.
+
+        Raises:
+            ConfigError: The time-out is negative or not a number.
+        """
         return Deadline(self, timeout_s)
 
 
@@ -53,11 +59,12 @@ class Deadline:
     __slots__ = ("__weakref__", "_clock", "end_ns")
 
     def __init__(self, clock: Clock, timeout_s: float | None) -> None:
+        check_timeout("timeout_s", timeout_s)
         self._clock = clock
         self.end_ns: int | None = None
         # Infinity, too, is never over.
         if timeout_s is not None and timeout_s < _ENDLESS_S:
-            self.end_ns = clock.monotonic_ns() + round(max(0.0, timeout_s) * _NS_PER_S)
+            self.end_ns = clock.monotonic_ns() + round(timeout_s * _NS_PER_S)
 
     def left_s(self) -> float | None:
         """Seconds until it is over, at least 0; ``None`` when it never is."""

@@ -1,6 +1,6 @@
-"""The event log: what changed its state in a driver or an archive, when, and why.
+"""The event log: what changed its state in a driver, an archive or a cluster's member, when, and why.
 
-A driver and an archive each keep their newest events in a file of their directory. Reading it needs no running driver:
+Each of them keeps its newest events in a file of its directory. Reading it needs no running driver:
 what a dead one left tells how it came to its end, until the next one starts in the same directory.
 
 >>> from headrace import default_directory
@@ -16,17 +16,23 @@ import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headrace import _core
-from headrace._arguments import check_fields, checked, checked_class
-from headrace._closing import Closing
+from headrace._base.checks import wrong
+from headrace._base.closing import Closing
 from headrace.clock import Clock
 from headrace.cnc.faults import DriverFileMissingError, FileFormatError
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from headrace._base.states import Ids
 
 __all__ = ["EVENT_FILE", "EVENT_KINDS", "Event", "EventFilter", "EventReader", "EventRecorder", "read_events"]
 
 EVENT_FILE = "events.dat"
-#: What a driver and an archive tell of.
+#: What a driver, an archive, a member of a cluster and a backup tell of.
 EVENT_KINDS = (
     "driver",
     "client",
@@ -45,6 +51,10 @@ EVENT_KINDS = (
     "segment-purge",
     "replay",
     "replication",
+    "consensus-module",
+    "election",
+    "cluster-session",
+    "cluster-backup",
 )
 _ADVICE = (
     "start a driver with `headrace driver`, or name a directory with --dir or AERON_DIR; a driver of another "
@@ -97,7 +107,7 @@ class EventFilter:
     """Conditions on events, all of which must hold; empty ones match all.
 
     Attributes:
-        kinds: What sort of thing.
+        kinds: What sort of thing, each of :data:`EVENT_KINDS`.
         ids: Which thing, or what it belongs to.
         stream_ids: Its stream.
         session_ids: Its session.
@@ -113,7 +123,9 @@ class EventFilter:
     faults_only: bool = False
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        for kind in self.kinds:
+            if kind not in EVENT_KINDS:
+                raise wrong("kinds", kind, f"must be of {', '.join(EVENT_KINDS)}")
 
     def matches(self, event: Event) -> bool:
         """Whether every condition holds for the event."""
@@ -127,7 +139,6 @@ class EventFilter:
         )
 
 
-@checked_class
 class EventReader(Closing):
     """Reads the event log of one directory, from its oldest event on. Never blocks its writer. Thread-safe.
 
@@ -159,7 +170,7 @@ class EventReader(Closing):
         except FileNotFoundError:
             raise DriverFileMissingError(self.path, _ADVICE) from None
         except OSError as wrong:
-            raise FileFormatError(self.path, "it is no event log that can be read", str(wrong)) from None
+            raise FileFormatError(self.path, "it is not a readable event log", str(wrong)) from None
 
     def _identity_now(self) -> tuple[int, int]:
         status = self.path.stat()
@@ -209,7 +220,7 @@ class EventReader(Closing):
         try:
             found, lost_count = self._opened().drain()
         except OSError as wrong:
-            raise FileFormatError(self.path, "it can be read no longer", str(wrong)) from None
+            raise FileFormatError(self.path, "it can no longer be read", str(wrong)) from None
         self._lost_count += lost_count
         return [Event(*fields) for fields in found]
 
@@ -231,22 +242,22 @@ class EventReader(Closing):
 
 
 class EventRecorder:
-    """Writes the events of a process that is no driver, such as an archive. Thread-safe.
+    """Writes the events of an archive, or of a member of a cluster. Thread-safe.
 
     Args:
         clock: Time.
-        on_defect: Told of a change of state that must not be, and of what `on_event` raises.
+        on_failure: Told of what `on_event` raises.
         on_event: Told of each change as text, before it is written.
     """
 
     def __init__(
         self,
         clock: Clock,
-        on_defect: Callable[[str], object],
+        on_failure: Callable[[str], object],
         on_event: Callable[[str], object] | None = None,
     ) -> None:
         self._clock = clock
-        self._on_defect = on_defect
+        self._on_failure = on_failure
         self._on_event = on_event
         self._log: _core.EventLog | None = None
 
@@ -266,40 +277,20 @@ class EventRecorder:
         new: str,
         reason: str,
         *,
-        parent_id: int | None,
-        stream_id: int | None,
-        session_id: int | None,
-        detail: str,
         is_fault: bool,
+        **ids: Unpack[Ids],
     ) -> None:
-        """A thing went from one state to another, or began in one."""
+        """See :class:`headrace._base.states.EventSink`."""
         if self._on_event is not None:
             try:
                 self._on_event(_text(kind, id, old, new, reason))
             except Exception as failure:
                 # What changed its state goes on: it is in the middle of that.
-                self._on_defect(f"on_event raised {failure!r}")
+                self._on_failure(f"on_event raised {failure!r}")
         if self._log is not None:
-            self._log.append(
-                self._clock.epoch_ns(),
-                kind,
-                id,
-                old,
-                new,
-                reason,
-                parent_id=parent_id,
-                stream_id=stream_id,
-                session_id=session_id,
-                detail=detail,
-                is_fault=is_fault,
-            )
-
-    def defect(self, text: str) -> None:
-        """A change was refused."""
-        self._on_defect(f"defect: {text}")
+            self._log.append(self._clock.epoch_ns(), kind, id, old, new, reason, is_fault=is_fault, **ids)
 
 
-@checked
 def read_events(directory: str | os.PathLike[str], condition: EventFilter | None = None) -> list[Event]:
     """The events that a driver or an archive keeps, or has left, the oldest first.
 

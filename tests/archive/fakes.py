@@ -3,9 +3,10 @@
 import struct
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from headrace import ConfigError, HeadraceError, OfferResult
+from headrace._base.states import NoEvents
 from headrace.archive.files.frames import frames_in, read_frame
 from headrace.archive.protocol.messages import Message, decode
 
@@ -163,3 +164,9 @@ class Heard:
 
     def on_stopped(self, session: object) -> None:
         self.events.append("stopped")
+
+
+def begun(session: Any) -> Any:
+    """One whose changes no one hears of."""
+    session.life.begin(NoEvents(), "a test", 0)
+    return session

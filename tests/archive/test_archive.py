@@ -28,6 +28,7 @@ from headrace.archive.protocol.answers import RecordingProgress, RecordingStarte
 from headrace.archive.protocol.counters import REPLAY_SESSIONS
 from headrace.archive.protocol.messages import decode
 from tests.helpers import TIMEOUT_S, await_true
+from tests.ports import free_port
 
 CHANNEL = "aeron:ipc?term-length=64k"
 STREAM_ID = 1001
@@ -74,6 +75,25 @@ def replayed(archive: Archive, recording_id: int, **settings: int) -> list[bytes
     """All messages of a replay."""
     with archive.replay(recording_id, **settings) as replay:
         return [message.payload for message in replay]
+
+
+def test_an_embedded_archive_leaves_nothing_behind_unless_its_directory_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with headrace.ArchivingMediaDriver.embedded() as archiving:
+        made = Path(archiving.archive.config.archive_directory)
+        assert made.is_dir()
+    assert not made.exists()
+    with pytest.raises(headrace.ConfigError):
+        headrace.ArchivingMediaDriver.embedded(segment_file_length=1)
+    assert list(tmp_path.iterdir()) == []
+    with headrace.ArchivingMediaDriver.embedded(archive_directory="named"):
+        pass
+    monkeypatch.setenv("AERON_ARCHIVE_DIR", "by the environment")
+    with headrace.ArchivingMediaDriver.embedded():
+        pass
+    assert {path.name for path in tmp_path.iterdir()} == {"named", "by the environment"}
 
 
 def test_what_was_recorded_is_replayed(archiving: headrace.ArchivingMediaDriver, archive: Archive) -> None:
@@ -248,7 +268,7 @@ def test_a_recording_goes_on_where_it_stopped(archive: Archive) -> None:
         archive_error = None
         while archive_error is None:
             archive.poll()
-            archive_error = next(iter(archive._notices._errors.values()), None)
+            archive_error = next(iter(archive._signals._errors.values()), None)
         assert archive_error.code == ErrorCode.INVALID_EXTENSION
     archive.stop_recording(CHANNEL, STREAM_ID)
     archive.extend_recording(recording_id, CHANNEL, STREAM_ID, auto_stop=True)
@@ -412,7 +432,7 @@ def test_a_recording_that_is_replayed_is_not_purged(archive: Archive) -> None:
 def test_a_replay_until_now_of_nothing_is_refused(archive: Archive) -> None:
     """Of an empty recording, active or stopped, and of an active one from where it ends."""
     until_now = {"length": -2}
-    text = "nothing follows position="
+    text = "the recording ends at position="
     with archive.add_recorded_publication(CHANNEL, STREAM_ID) as publication:
         refused(ErrorCode.EMPTY_RECORDING, f"{text}0", lambda: archive.replay(0, **until_now))
         end = publication.offer_blocking(MESSAGES[0])
@@ -456,6 +476,32 @@ def test_two_archives_on_a_driver_have_two_ids(tmp_path: Path) -> None:
                 assert record(archive, MESSAGES[:10])
         with serve("c", 12, archive_id=7) as again:
             assert again.archive_id == 7
+
+
+def test_a_second_archive_on_the_same_streams_of_a_driver_is_refused(tmp_path: Path) -> None:
+    """By name; sessions of the first go on, and so does the first after a start beside it that failed."""
+    endpoint = f"aeron:udp?endpoint=127.0.0.1:{free_port()}"
+    with headrace.MediaDriver.embedded(threading_mode="SHARED") as driver:
+
+        def serve(name: str, **settings: Any) -> headrace.ArchiveServer:
+            return headrace.ArchiveServer(driver=driver, archive_directory=tmp_path / name, **settings)
+
+        with serve("a", archive_id=7, control_channel=endpoint), Archive.connect(driver=driver) as before:
+            with pytest.raises(
+                headrace.ConfigError, match=r"local_control_stream_id=10.*archive 7 takes"
+            ) as wrong:
+                serve("b", control_channel_enabled=False)
+            assert wrong.value.setting == "local_control_stream_id"
+            with pytest.raises(headrace.ConfigError, match=r"^control_stream_id=10 on .*archive 7 takes"):
+                serve("b", local_control_stream_id=11, control_channel=endpoint)
+            assert record(before, MESSAGES[:10])
+            with Archive.connect(driver=driver) as after:
+                assert len(after.list_recordings()) == 1
+            others = {"local_control_stream_id": 11, "control_stream_id": 12}
+            with serve("b", control_channel=endpoint, **others) as other:
+                assert other.archive_id != 7
+        with serve("b", control_channel=endpoint):
+            pass
 
 
 def test_counters_tell_tools_what_they_belong_to(

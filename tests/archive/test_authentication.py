@@ -250,7 +250,7 @@ def test_a_wrong_answer_to_a_challenge_is_rejected(
 
 @pytest.mark.parametrize(
     ("answer", "words"),
-    [(ValueError(SECRET), "ValueError at"), (SECRET, "must give bytes"), (None, "NoneType")],
+    [(ValueError(SECRET), "ValueError at"), (SECRET, "must return bytes"), (None, "NoneType")],
 )
 def test_a_supplier_that_fails_is_an_error_of_its_client(
     archiving: headrace.ArchivingMediaDriver, answer: object, words: str
@@ -495,7 +495,7 @@ def test_a_service_that_fails_denies(tmp_path: Path, value: object) -> None:
     ):
         with pytest.raises(headrace.ArchiveError, match="not authorised"):
             archive.list_recordings()
-        assert archiving.archive.error_count == isinstance(value, Exception)
+        assert archiving.archive.error_count == 1
         assert not any(SECRET in text for text in warnings_of(tmp_path / "archive"))
 
 

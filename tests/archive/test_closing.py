@@ -164,7 +164,7 @@ def test_a_closed_session_gives_what_it_has_heard_and_no_more(
     with archiving.connect() as client:
         with archiving.connect_archive(client) as archive:
             recorded(archive, 1)
-        assert RecordingSignal.START in [one.signal for one in archive.signals()]
+        assert RecordingSignal.START in [one.signal for one in archive.take_signals()]
         assert archive.poll() == 0
         with pytest.raises(headrace.ArchiveError, match="session with the archive is closed"):
             archive.await_signal(RecordingSignal.DELETE)

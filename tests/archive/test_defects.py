@@ -102,7 +102,7 @@ def test_a_defect_in_a_request_or_a_listing_is_answered_or_ends_its_session(
             archive.recording_position(0)
         assert archive.recording_position(0) is None
         monkeypatch.setattr(listings, "encode_descriptor", fail)
-        with pytest.raises(headrace.ArchiveError, match="gone"):
+        with pytest.raises(headrace.ArchiveError, match="has ended this session"):
             archive.list_recordings()
         assert other.list_recordings()[0].recording_id == 0
         assert server.error_count == 2
@@ -159,7 +159,7 @@ def test_a_client_is_told_why_another_ended_its_replay(driver: headrace.MediaDri
             was_ended = rf"the replay of recording {recording_id} was ended at position=\d+"
             reasons = {
                 "truncate": f"{was_ended}: the recording is truncated at position=0",
-                "archive": r"ended the replay early, at position=\d+: the archive has stopped",
+                "archive": r"ended the replay early, at position=\d+: the archive is gone",
             }
             with pytest.raises(headrace.ArchiveError, match=reasons.get(end, f"{was_ended}: another client")):
                 list(replay)

@@ -5,9 +5,9 @@ import struct
 import pytest
 
 from headrace.archive.errors import CatalogError
-from headrace.archive.files.begun_steps import Purge, Truncation, delete_all
 from headrace.archive.files.catalog import CATALOG_NAME, STATE_DELETED, STATE_INVALID, Catalog
 from headrace.archive.files.checksum import checksum_named
+from headrace.archive.files.pending_operations import Purge, Truncation, delete_all
 from headrace.archive.files.segment_writer import SegmentWriter
 from headrace.archive.files.verify import verify
 from headrace.archive.server.recovery import Recovery, recover
@@ -72,9 +72,9 @@ DAMAGES: dict[str, tuple[int, int, int, str]] = {
         4 * TERM_LENGTH,
         "where no segment file begins",
     ),
-    "another stream": (1280, STREAM, 4711, "no frame of the recording"),
-    "another first term": (1280, INITIAL_TERM_ID, 5, "no frame of the recording"),
-    "a start within the first file": (1280, START_POSITION, 640 + 32, "no frame of the recording"),
+    "another stream": (1280, STREAM, 4711, "not a frame of the recording"),
+    "another first term": (1280, INITIAL_TERM_ID, 5, "not a frame of the recording"),
+    "a start within the first file": (1280, START_POSITION, 640 + 32, "not a frame of the recording"),
     "a start at a later frame": (2560, START_POSITION, 1280, "before start_position=1280"),
     "a start after the files": (1280, START_POSITION, 1 << 40, "first segment file is missing"),
 }
@@ -217,9 +217,7 @@ def test_a_catalog_that_is_gone_or_cut_short_is_no_empty_one(left: int | None) -
     else:
         del storage.files[CATALOG_NAME][left:]
     before = segments(storage)
-    with pytest.raises(
-        CatalogError, match=r"archive\.catalog.*restore it, or take the archive's segment files"
-    ):
+    with pytest.raises(CatalogError, match=r"archive\.catalog.*restore it, or move the segment files"):
         started(storage)
     assert segments(storage) == before
     for name in storage.names():

@@ -325,7 +325,7 @@ def test_an_archive_counts_once(
 ) -> None:
     with copied(archive, standby) as (orders, other), archiving.connect_archive() as again:
         for same in (archive, again, other):
-            with pytest.raises(headrace.ConfigError, match="waited for already, and counts once"):
+            with pytest.raises(headrace.ConfigError, match="this one already counts"):
                 orders.add_copy(same)
         assert orders.copies == 2
         orders.remove_copy(other)
@@ -407,7 +407,7 @@ def test_arguments_that_cannot_be(archive: Archive) -> None:
             orders.wait_until_recorded(64)
         with pytest.raises(headrace.ConfigError, match=r"must be a headrace\.Archive"):
             orders.add_copy("aeron:udp?endpoint=standby:8010")
-        with pytest.raises(headrace.ConfigError, match="must be one that add_copy was given"):
+        with pytest.raises(headrace.ConfigError, match="must be an archive that add_copy added"):
             orders.remove_copy(archive)
     with pytest.raises(headrace.PublicationClosedError):
         orders.wait_until_recorded()

@@ -14,7 +14,7 @@ import pytest
 
 import headrace
 from headrace.archive import ErrorCode, RecordingDescriptor, RecordingSignal
-from headrace.archive.client import requests, steps
+from headrace.archive.client import calls, steps
 from headrace.archive.client.exchange import Exchange, Steps, Terms, Unanswered
 from headrace.archive.client.session import ArchiveSession, Streams
 from headrace.archive.client.settings import ArchiveClientConfig
@@ -83,7 +83,7 @@ def signal(correlation_id: int, what: RecordingSignal) -> RecordingSignalEvent:
 
 
 def test_a_request_is_sent_with_its_ids_and_answered_with_a_number() -> None:
-    exchange = exchange_of(requests.stop_position(3))
+    exchange = exchange_of(calls.stop_position(3))
     assert sent(exchange) == StopPositionRequest(
         control_session_id=SESSION_ID, correlation_id=100, recording_id=3
     )
@@ -97,14 +97,14 @@ def test_a_request_is_sent_with_its_ids_and_answered_with_a_number() -> None:
 
 
 def test_no_position_is_none() -> None:
-    exchange = exchange_of(requests.stop_position(3))
+    exchange = exchange_of(calls.stop_position(3))
     sent(exchange)
     exchange.take(response(100, -1))
     assert exchange.result() is None
 
 
 def test_a_refusal_is_the_error_that_the_archive_gave() -> None:
-    exchange = exchange_of(requests.stop_position(3))
+    exchange = exchange_of(calls.stop_position(3))
     sent(exchange)
     exchange.take(response(100, ErrorCode.UNKNOWN_RECORDING, Response.ERROR, "no such thing"))
     with pytest.raises(headrace.ArchiveError, match="no such thing") as refusal:
@@ -114,7 +114,7 @@ def test_a_refusal_is_the_error_that_the_archive_gave() -> None:
 
 def test_a_list_ends_at_its_count_or_where_the_archive_has_no_more() -> None:
     for count, given, wanted in ((2, 2, 2), (5, 3, 3), (5, 0, 0)):
-        exchange = exchange_of(requests.list_recordings(0, count))
+        exchange = exchange_of(calls.list_recordings(0, count))
         request = sent(exchange)
         assert isinstance(request, ListRecordingsRequest)
         assert (request.from_recording_id, request.record_count) == (0, count)
@@ -128,10 +128,10 @@ def test_a_list_ends_at_its_count_or_where_the_archive_has_no_more() -> None:
 
 def test_a_channel_without_a_stream_is_looked_for_in_all_recordings() -> None:
     """The protocol has no such request."""
-    exchange = exchange_of(requests.list_recordings(0, 1, channel="orders"))
+    exchange = exchange_of(calls.list_recordings(0, 1, channel="orders"))
     request = sent(exchange)
     assert isinstance(request, ListRecordingsRequest)
-    assert request.record_count == requests.COUNT_MAX
+    assert request.record_count == calls.COUNT_MAX
     for number, channel in enumerate(("aeron:ipc", "aeron:ipc?alias=orders", "aeron:ipc?alias=orders-2")):
         exchange.take(descriptor().replace(recording_id=number, original_channel=channel))
     exchange.take(response(100, 3, Response.RECORDING_UNKNOWN))
@@ -139,7 +139,7 @@ def test_a_channel_without_a_stream_is_looked_for_in_all_recordings() -> None:
 
 
 def test_nothing_is_asked_for_a_list_of_none() -> None:
-    exchange = exchange_of(requests.list_recordings(count=0))
+    exchange = exchange_of(calls.list_recordings(count=0))
     assert exchange.to_send is None
     assert exchange.result() == []
 
@@ -162,7 +162,7 @@ def test_a_recording_has_begun_with_its_signal() -> None:
     exchange = exchange_of(recording())
     sent(exchange)
     exchange.take(response(100, 7))
-    exchange.take(signal(100, RecordingSignal.EXTEND))
+    exchange.take(signal(100, RecordingSignal.STOP))
     assert not exchange.is_done
     exchange.take(signal(100, RecordingSignal.START))
     assert exchange.result() == 3, "the id of the recording, not of its subscription"
@@ -191,9 +191,9 @@ def test_a_recording_that_does_not_begin_is_taken_back(how: str) -> None:
 @pytest.mark.parametrize(
     ("request_of", "undo"),
     [
-        (requests.start_recording, StopRecordingSubscriptionRequest(subscription_id=7)),
-        (partial(requests.extend_recording, 3), StopRecordingSubscriptionRequest(subscription_id=7)),
-        (partial(requests.start_replay, 3), StopReplayRequest(replay_session_id=7)),
+        (calls.start_recording, StopRecordingSubscriptionRequest(subscription_id=7)),
+        (partial(calls.extend_recording, 3), StopRecordingSubscriptionRequest(subscription_id=7)),
+        (partial(calls.start_replay, 3), StopReplayRequest(replay_session_id=7)),
     ],
     ids=["recording", "extension", "replay"],
 )
@@ -221,9 +221,9 @@ def test_what_was_begun_is_taken_back_unless_its_owner_has_the_id(
 
 
 def test_a_request_that_is_too_late_says_whether_it_was_sent_and_what_it_may_begin() -> None:
-    for is_sent, text in ((False, "the request was not sent"), (True, "may still begin")):
+    for is_sent, text in ((False, "the request was not sent"), (True, "may still carry out")):
         clock = ManualClock()
-        exchange = exchange_of(requests.start_recording("aeron:ipc", 1001), clock)
+        exchange = exchange_of(calls.start_recording("aeron:ipc", 1001), clock)
         if is_sent:
             sent(exchange)
         clock.advance(TIMEOUT_S)
@@ -236,9 +236,9 @@ def test_an_answer_to_one_request_lets_the_others_wait_longer() -> None:
     """They wait for their turn, and the archive is at work."""
     clock = ManualClock()
     stream = SimpleNamespace(is_connected=True)
-    client = SimpleNamespace(clock=clock, next_correlation_id=itertools.count(100).__next__)
+    client = SimpleNamespace(clock=clock, next_correlation_id=itertools.count(100).__next__, is_closed=False)
     session = ArchiveSession(Streams(client, stream, stream, False), ArchiveClientConfig())  # type: ignore[arg-type]
-    asked = [session._begin(requests.stop_position(number)) for number in range(2)]
+    asked = [session._begin(calls.stop_position(number)) for number in range(2)]
     asked[0].sent()
     clock.advance(session._timeout_s / 2)
     session._take(encode(dataclasses.replace(response(100, 4096), control_session_id=-1)))
@@ -252,7 +252,7 @@ def test_an_answer_to_one_request_lets_the_others_wait_longer() -> None:
 
 def test_the_time_out_begins_anew_with_each_answer() -> None:
     clock = ManualClock()
-    exchange = exchange_of(requests.list_recordings(), clock)
+    exchange = exchange_of(calls.list_recordings(), clock)
     sent(exchange)
     for number in range(3):
         clock.advance(TIMEOUT_S * 0.9)
@@ -327,6 +327,6 @@ def test_a_value_that_the_schema_takes_for_none_is_refused() -> None:
     """With the ids, so that the client is told."""
     data = bytearray(encode(RECORD_REQUEST))
     data[8 + 20 : 8 + 24] = (-(1 << 31)).to_bytes(4, "little", signed=True)
-    with pytest.raises(MessageError, match="source_location is not given") as wrong:
+    with pytest.raises(MessageError, match="source_location is missing") as wrong:
         decode(bytes(data))
     assert wrong.value.ids == (SESSION_ID, 77)

@@ -203,8 +203,8 @@ with headrace.MediaDriver.embedded(threading_mode="SHARED") as driver:
         while stopped is None:
             if publication.offer(count.to_bytes(8, "little") * 100):
                 count += 1
-            stopped = next((one for one in archive.signals() if one.signal == RecordingSignal.STOP), None)
-        (error,) = archive._notices._errors.values()
+            stopped = next((one for one in archive.take_signals() if one.signal == RecordingSignal.STOP), None)
+        (error,) = archive._signals._errors.values()
         print("ERROR", error.code_name, error)
         with archive.replay(stopped.recording_id) as replay:
             found = [one.payload for one in replay]
@@ -331,7 +331,7 @@ def test_an_archive_starts_without_room_for_the_errors_of_the_one_before(
     caplog.clear()
     with headrace.ArchiveServer(**settings) as server:  # type: ignore[arg-type]
         assert server.error_count == 1
-    assert "cannot save the errors of the archive before this one" in caplog.messages[0]
+    assert "cannot save the errors of the previous archive" in caplog.messages[0]
     assert "1 observations" in caplog.messages[1]
     assert "no room for anything" in caplog.messages[1]
     assert not any(name.endswith("error.log") for name in storage.names())
@@ -438,7 +438,9 @@ def test_a_replay_whose_archive_dies_is_an_error_and_not_an_early_end(
             process.kill()
             process.wait()
             archive._timeout_s = 1.0  # what is waited for does not come
-            with pytest.raises(headrace.ArchiveError, match="the archive is gone"):
+            with pytest.raises(
+                headrace.ArchiveError, match="perhaps early: no archive confirms it: the archive is gone"
+            ):
                 found.extend(one.payload for one in replay)
             assert found == [message(index) for index in range(len(found))]
             assert replay.position is not None
@@ -530,7 +532,7 @@ def test_a_torn_frame_is_cut_off_and_one_of_zeros_is_kept(tmp_path: Path) -> Non
     ]
     assert stops == [len(zeros), 0]
     assert len(notes) == 1
-    assert "kept aside in 1-0.cut" in notes[0]
+    assert "moved to 1-0.cut" in notes[0]
     assert not any((tmp_path / "1-0.rec").read_bytes())
     assert list(frames_of(storage, descriptor(recording_id=0), 0, stops[0]))
 

@@ -105,7 +105,7 @@ def test_a_description_that_cannot_be_made_longer_harms_no_other(kind: str, name
     ("offset", "data", "words"),
     [
         (0, struct.pack("<i", 2 << 16), "has version 2.0.0, and this archive reads 3.x"),
-        (32, struct.pack("<i", 1 << 30), "leads out of the file"),
+        (32, struct.pack("<i", 1 << 30), "reaches beyond the file"),
         (32, struct.pack("<i", 0), "length is 0 but next_recording_id"),
         (224 + 48, struct.pack("<q", 0), "recording_id=0 follows recording_id=0"),
         (144, struct.pack("<I", 0xFFFF_FFFF), "ends outside"),
@@ -236,7 +236,7 @@ def test_a_next_segment_that_is_there_already_is_kept_aside() -> None:
         write(storage, 0, *[(block, TERM_LENGTH)] * 4, on_note=notes.append)
         cut_name = name.replace(".rec", ".cut")
         assert storage.files[cut_name] == b"stale"
-        assert notes == [f"{name} is not of the recording and was kept aside as {cut_name}"]
+        assert notes == [f"{name} does not belong to the recording and was renamed to {cut_name}"]
         assert not any(storage.files[f"0-{4 * TERM_LENGTH}.rec"])
 
 
@@ -250,9 +250,7 @@ def test_what_lies_where_an_extension_writes_is_kept_aside() -> None:
     writer.close()
     assert storage.files["0-1280.cut"] == block[1280:]
     assert not any(storage.files["0-0.rec"][1280:])
-    assert notes == [
-        f"{len(block) - 1280} bytes after position=1280 of 0-0.rec were kept aside in 0-1280.cut"
-    ]
+    assert notes == [f"{len(block) - 1280} bytes after position=1280 of 0-0.rec were moved to 0-1280.cut"]
 
 
 def test_the_first_header_of_a_block_is_written_last() -> None:
@@ -400,7 +398,7 @@ def test_a_full_disk_does_not_keep_recovery_from_finding_the_end() -> None:
     before, storage.space = bytes(storage.files["0-0.rec"]), 0
     stop, notes = recovered(storage)
     assert stop == 1280
-    assert "cannot keep aside what follows recording_id=0 position=1280" in notes[0]
+    assert "cannot move the bytes of recording_id=0 after position=1280" in notes[0]
     assert storage.files["0-0.rec"] == before
     assert storage.names() == ["0-0.rec"], "no part of a copy takes room"
     storage.space = 1 << 30
@@ -483,7 +481,7 @@ def test_a_repair_cuts_after_the_last_whole_frame_and_keeps_the_rest_aside() -> 
     (finding,) = verify(catalog, storage, is_repaired=True, now_ms=7)
     assert finding.is_ok
     assert f"truncated at position={cut}" in finding.text
-    assert f"kept aside in 0-{cut}.cut" in finding.text
+    assert f"moved to 0-{cut}.cut" in finding.text
     found = catalog.find(0)
     assert found is not None
     assert found.stop_position == cut

@@ -251,6 +251,30 @@ def test_requests_to_an_archive_that_is_gone_fail_without_a_wait(
     assert [str(one) for one in asyncio.run(play())] == ["the archive is gone"] * 3
 
 
+def test_an_archive_whose_client_the_program_has_closed_is_not_said_to_be_gone(
+    archiving: headrace.ArchivingMediaDriver,
+) -> None:
+    """By no request, replay or wait of the session."""
+    client = archiving.connect()
+    archive = headrace.Archive.connect(client)
+    with archive.add_durable_publication("aeron:ipc", STREAM_ID) as durable:
+        durable.publish(b"one", timeout_s=TIMEOUT_S)
+        replay = archive.replay(durable.recording_id)
+        assert next(replay).payload == b"one"
+        position = durable.publication.position
+        durable._copies[0]._counter = durable._copies[0].position = None  # as with an archive elsewhere
+        client.close()
+        text = "the client of the session with the archive has ended: client is closed"
+        with pytest.raises(headrace.ArchiveError, match=text):
+            durable.wait_until_recorded(position)
+    with pytest.raises(headrace.ArchiveError, match=f"^{text}"):
+        archive.list_recordings()
+    with pytest.raises(headrace.HeadraceError, match="client is closed"):
+        next(replay)
+    with archiving.connect_archive() as another:
+        assert another.list_recordings()
+
+
 @pytest.mark.parametrize("is_read", [False, True])
 def test_a_request_that_no_archive_takes_fails_as_one_without_an_answer(
     archiving: headrace.ArchivingMediaDriver, *, is_read: bool
@@ -266,7 +290,7 @@ def test_a_request_that_no_archive_takes_fails_as_one_without_an_answer(
                 await awaited.find_recording(0)
             awaited.archive._publication = kept
 
-    text = "does not read what came before it" if is_read else "no archive takes requests on aeron:ipc"
+    text = "does not read the earlier requests" if is_read else "no archive takes requests on aeron:ipc"
     with archiving.driver.connect() as client, contextlib.ExitStack() as stack:
         way = stack.enter_context(client.add_exclusive_publication(CHANNEL, STREAM_ID))
         if is_read:

@@ -36,7 +36,7 @@ POSITION_COUNTER = 100
 
 ARCHIVE = """
 import sys, threading, headrace
-from headrace.archive.files import storage
+from headrace._agent import storage
 
 if sys.argv[4] == "without holes":
     storage._File.has_hole = lambda self, offset, length: False

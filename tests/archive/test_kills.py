@@ -12,20 +12,20 @@ from typing import Any, Self, cast
 
 import pytest
 
-from headrace._states import NoEvents
+from headrace._base.states import NoEvents
 from headrace.archive import ArchiveConfig
-from headrace.archive.files.begun_steps import Purge, Truncation
 from headrace.archive.files.catalog import STATE_DELETED, Catalog
 from headrace.archive.files.checksum import checksum_named
-from headrace.archive.files.mark_file import MarkFile
+from headrace.archive.files.mark_file import ArchiveMarkFile
+from headrace.archive.files.pending_operations import Purge, Truncation
 from headrace.archive.files.segment_writer import SegmentWriter
 from headrace.archive.files.stop_position import recovered_stop_position
 from headrace.archive.files.verify import frames_of, verify
 from headrace.archive.protocol.descriptor import RecordingDescriptor
 from headrace.archive.server.context import Context
 from headrace.archive.server.deletions import Deletions
+from headrace.archive.server.recording_store import StoredRecordings
 from headrace.archive.server.recovery import open_files
-from headrace.archive.server.stored import StoredRecordings
 from headrace.testing import Killed, SimulatedStorage
 from headrace.testing.storage import PAGE_LENGTH
 from tests.archive.streams import TERM_LENGTH, descriptor, frame
@@ -87,7 +87,7 @@ class Archive:
         """As the server does it; leaves the mark file as a kill does."""
         self.now_ms += LATER_MS
         self.storage.locked.clear()
-        mark = MarkFile(self.storage, ERRORS_LENGTH, self.now_ms)
+        mark = ArchiveMarkFile(self.storage, ERRORS_LENGTH, self.now_ms)
         mark.clear_errors()
         self.catalog = open_files(
             config(self.checksum_name, **settings), self.storage, self.now_ms, lambda text: None
@@ -171,7 +171,7 @@ class Archive:
         """Delete one."""
         del self.acknowledged[recording_id]
         deletions = self.deletions()
-        deletions.purge(cast(Any, Listener()), 1, recording_id)
+        deletions.purge(None, recording_id, "a test purges it")
         self.work_off(deletions, recording_id)
 
     # --- what must be ------------------------------------------------------------------------------------
@@ -396,4 +396,4 @@ def test_what_is_cut_off_is_kept_aside_once() -> None:
     again = archive.after_the_kill()
     notes: list[str] = []
     recovered_stop_position(again.storage, descriptor(recording_id=1), None, notes.append)
-    assert notes == [f"{len(rest)} bytes after position={stop} of 1-0.rec were kept aside in 1-{stop}.cut"]
+    assert notes == [f"{len(rest)} bytes after position={stop} of 1-0.rec were moved to 1-{stop}.cut"]

@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 import headrace
+from headrace._agent.storage import DirectoryStorage
 from headrace.archive.files.catalog import CATALOG_NAME, STATE_VALID, Catalog, new_catalog
-from headrace.archive.files.storage import DirectoryStorage
 from headrace.archive.server.listings import RecordingListing
 from headrace.testing import SimulatedStorage
 from tests.archive.streams import descriptor

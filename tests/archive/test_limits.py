@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import headrace
+from headrace._agent.mark_file import HEADER_LENGTH
 from headrace.archive import Archive, ArchiveServer, DirectoryStorage, ErrorCode, RecordingSignal
-from headrace.archive.files.mark_file import HEADER_LENGTH
 from headrace.archive.protocol.counters import REPLAY_SESSIONS
 from headrace.cnc.error_log import read_error_log
 from tests.archive.test_archive import CHANNEL, MESSAGES, SEGMENT, STREAM_ID, record, replayed
@@ -112,10 +112,10 @@ def test_whether_a_replay_has_ended_is_known_while_another_thread_awaits_an_answ
             held = other.submit(hold)
             try:
                 assert awaited.wait(TIMEOUT_S)
-                await_true(replay.has_ended)
+                await_true(lambda: replay.has_ended)
                 assert archive.poll() == 0
                 assert archive.late_error(0) is None
-                assert [one.signal for one in archive.signals()] == []
+                assert [one.signal for one in archive.take_signals()] == []
             finally:
                 release.set()
             held.result()

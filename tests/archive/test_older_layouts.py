@@ -12,7 +12,7 @@ from headrace.archive import ArchiveConfig, files
 from headrace.archive.errors import CatalogError, MarkFileError, SegmentError
 from headrace.archive.files.catalog import Catalog
 from headrace.archive.files.frames import FLAGS_BEGIN
-from headrace.archive.files.mark_file import MARK_NAME, MarkFile
+from headrace.archive.files.mark_file import MARK_NAME, ArchiveMarkFile
 from headrace.archive.files.older_layouts import is_upgrade_begun, planned_upgrade, upgrade
 from headrace.archive.files.verify import frames_of, verify
 from headrace.archive.server.recovery import open_files
@@ -54,7 +54,7 @@ def content(storage: SimulatedStorage) -> dict[str, bytes]:
 
 def start(storage: SimulatedStorage) -> Catalog:
     """As the server does it."""
-    mark = MarkFile(storage, 64, LATER_MS)
+    mark = ArchiveMarkFile(storage, 64, LATER_MS)
     mark.clear_errors()
     catalog = open_files(CONFIG, storage, LATER_MS, lambda text: None)
     mark.close()

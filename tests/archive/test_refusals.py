@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
+from headrace._agent.error_log import ErrorLog
 from headrace.archive.files.catalog import CATALOG_NAME, STATE_DELETED, Catalog
 from headrace.archive.files.checksum import checksum_named
-from headrace.archive.server.error_log import ErrorLog
 from headrace.cnc.error_log import read_error_log
 from headrace.testing import SimulatedStorage
 from tests.archive.streams import descriptor
@@ -61,7 +61,7 @@ def entries_of(texts: list[str], length: int) -> list[tuple[str, int, int]]:
     ]
 
 
-FULL = "WARN - this log is full: further texts are not kept"
+FULL = "WARN - this log is full and drops further texts"
 
 
 def test_errors_are_kept_once_each_where_tools_read_them() -> None:

@@ -47,10 +47,12 @@ def test_the_sessions_of_a_user_that_is_removed_end_and_no_others(tmp_path: Path
         assert users.remove("alice")
         users.put("bob", SECRET + "2")
         directory = Path(archiving.archive.directory)
-        for text in ("user 'alice' was removed", "user 'bob' has another secret now"):
+        for text in ("user 'alice' was removed", "user 'bob' has a new secret now"):
             await_true(lambda text=f"WARN - a session ends: {text}": warnings_of(directory).get(text) == 1)
         for archive in (alice, bob):
-            with pytest.raises(headrace.ArchiveError):
+            with pytest.raises(
+                headrace.ArchiveError, match="the archive has ended this session; its error log"
+            ):
                 archive.list_recordings()
         publication.offer_blocking(b"after", timeout_s=TIMEOUT_S)
         with pytest.raises(headrace.ArchiveError, match="ended the replay early"):
@@ -75,7 +77,7 @@ def test_a_file_of_users_that_is_damaged_ends_no_session(tmp_path: Path, users: 
         good = users.path.read_text()
         users.path.write_text("no user")
         directory = Path(archiving.archive.directory)
-        await_true(lambda: any("cannot be judged again" in text for text in warnings_of(directory)))
+        await_true(lambda: any("cannot be checked again" in text for text in warnings_of(directory)))
         assert alice.list_recordings() == []
         users.path.write_text(good)
         users.remove("alice")

@@ -82,7 +82,7 @@ def record(archive: Archive, messages: list[bytes] = MESSAGES) -> tuple[int, int
 def extend(archive: Archive, recording_id: int, messages: list[bytes]) -> int:
     """Goes on with a stopped recording; gives where it ended."""
     channel = extension_channel(CHANNEL, described(archive, recording_id))
-    archive.signals()
+    archive.take_signals()
     with archive.client.add_exclusive_publication(channel, STREAM_ID) as publication:
         archive.extend_recording(recording_id, CHANNEL, STREAM_ID, auto_stop=True)
         for message in messages:
@@ -346,22 +346,46 @@ def test_a_copy_counts_for_a_durable_publication(places: tuple[Place, Place]) ->
         assert standby.archive.max_recorded_position(replication.recording_id) == position
 
 
-def test_a_copy_comes_through_a_connection_to_the_source(tmp_path: Path) -> None:
-    """The standby has no address: neither answers nor the replay need one. The copy goes on as any other does."""
-    address = free_endpoint()
-    settings = {"control_channel_enabled": False, "replication_channel": None}
+@contextmanager
+def hidden(directory: Path, replication_channel: str | None) -> Iterator[Archive]:
+    """A session with an archive that has no control channel."""
     with (
-        place(tmp_path / "source", address) as source,
         headrace.ArchivingMediaDriver.embedded(
-            archive_directory=tmp_path / "standby", segment_file_length=SEGMENT, **settings
+            archive_directory=directory,
+            segment_file_length=SEGMENT,
+            control_channel_enabled=False,
+            replication_channel=replication_channel,
         ) as archiving,
         archiving.connect_archive() as standby,
     ):
+        yield standby
+
+
+def test_an_archive_without_a_control_channel_is_answered_where_its_copy_comes(tmp_path: Path) -> None:
+    """Whether its settings or the request say where; without an address the refusal says what to give."""
+    copies = "aeron:udp?endpoint=127.0.0.1:0"
+    with place(tmp_path / "source", free_endpoint()) as source:
+        recording_id, end = record(source.archive)
+        with hidden(tmp_path / "a", copies) as standby:
+            assert standby.replicate(recording_id, source.control).wait(TIMEOUT_S) == end
+        with hidden(tmp_path / "b", None) as standby:
+            replication = standby.replicate(recording_id, source.control, replication_channel=copies)
+            assert replication.wait(TIMEOUT_S) == end
+            with pytest.raises(ArchiveError, match="so give srcResponseChannel"):
+                standby.replicate(recording_id, source.control, replication_channel="aeron:ipc")
+
+
+@pytest.mark.parametrize("has_response_channel", [True, False])
+def test_a_copy_comes_through_a_connection_to_the_source(tmp_path: Path, has_response_channel: bool) -> None:
+    """The standby has no address: neither answers nor the replay need one. The copy goes on as any other does."""
+    address = free_endpoint()
+    with place(tmp_path / "source", address) as source, hidden(tmp_path / "standby", None) as standby:
         recording_id, end = record(source.archive)
         way_back: ReplicationSettings = {
             "replication_channel": f"aeron:udp?control-mode=response|control={free_endpoint()}",
-            "source_response_channel": f"aeron:udp?control-mode=response|control={free_endpoint()}",
         }
+        if has_response_channel:
+            way_back["source_response_channel"] = f"aeron:udp?control-mode=response|control={free_endpoint()}"
         replication = standby.replicate(recording_id, source.control, **way_back)
         assert replication.wait(TIMEOUT_S) == end
         copy_id = replication.recording_id
@@ -467,7 +491,7 @@ REFUSED_AT_ONCE: dict[str, tuple[dict[str, int | str | bytes], ErrorCode, str]] 
     "response channel of another medium": (
         {"replication_channel": RESPONSE},
         ErrorCode.GENERIC,
-        "whose connection it goes back through",
+        "whose connection the answers use",
     ),
     "response channel without an address": (
         {
@@ -491,7 +515,7 @@ REFUSED_AT_ONCE: dict[str, tuple[dict[str, int | str | bytes], ErrorCode, str]] 
     "answers through a response channel": (
         {"src_response_channel": RESPONSE},
         ErrorCode.GENERIC,
-        "whose connection it goes back through",
+        "whose connection the answers use",
     ),
 }
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import headrace
+from headrace._agent.rate_limit import RateLimit
 from headrace.archive import Archive, Catalog, DirectoryStorage, ErrorCode, RecordingSignal
 from headrace.archive.files.catalog import CATALOG_NAME
 from headrace.archive.protocol.answers import (
@@ -29,7 +30,6 @@ from headrace.archive.protocol.requests import (
     ListRecordingsRequest,
     StartRecordingRequest2,
 )
-from headrace.archive.server.pace import Pace
 from tests.archive.streams import descriptor
 from tests.helpers import TIMEOUT_S, await_true
 
@@ -303,7 +303,7 @@ def test_bytes_that_are_no_request_are_noted_and_change_nothing(
 ) -> None:
     """Truncated anywhere, of another schema, of an unknown template, for another session."""
     # Other tests may have used up what is told of one text in a second.
-    monkeypatch.setattr(Pace, "take", lambda _, text: 0)
+    monkeypatch.setattr(RateLimit, "take", lambda _, text: 0)
     choose = random.Random(20262)
     request = message_of("StartRecordingRequest2", choose, controlSessionId=5, correlationId=6)
     none = [request[:length] for length in range(0, len(request), 3)]

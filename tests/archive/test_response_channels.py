@@ -174,7 +174,7 @@ def test_a_replay_token_is_for_one_session_one_recording_and_a_response_channel(
             assert replay._over is not None
             unknown = {"control_session_id": archive.control_session_id, "correlation_id": 1}
             replay._over.offer_blocking(encode(_with_token(request, 4711, **unknown)))
-            await_true(lambda: any("replay token that it does not have" in text for text in caplog.messages))
+            await_true(lambda: any("unknown or expired replay token" in text for text in caplog.messages))
             assert [message.payload for message in replay] == MESSAGES
         assert archive.find_recording(0) is not None
 

@@ -55,7 +55,7 @@ COPIED = 100 * PER_SEGMENT
 
 ARCHIVE = """
 import sys, threading, headrace
-from headrace.archive.server import expiry
+from headrace.archive.server import retention as expiry
 
 expiry.PASS_INTERVAL_NS = 0
 headrace.ArchiveServer(

@@ -5,6 +5,7 @@ All recordings here are parts of one stream, so whatever a recording has must be
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -12,20 +13,21 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 
-from headrace._states import NoEvents
+from headrace._base.states import NoEvents
 from headrace.archive import ArchiveConfig
 from headrace.archive.errors import CatalogError
-from headrace.archive.files.begun_segments import Migration, SegmentPurge
-from headrace.archive.files.begun_steps import finish_begun
 from headrace.archive.files.catalog import STATE_DELETED, Catalog
 from headrace.archive.files.maintenance import orphaned_segments
+from headrace.archive.files.pending_operations import finish_pending
+from headrace.archive.files.pending_segments import Migration, SegmentPurge
 from headrace.archive.files.segment_writer import SegmentWriter
 from headrace.archive.files.verify import frames_of, verify
 from headrace.archive.server.context import Context
-from headrace.archive.server.deletions import Asked, Deletions
-from headrace.archive.server.expiry import Expiry
+from headrace.archive.server.deletions import Deletions, ReplyTo
 from headrace.archive.server.recordings import Recordings
 from headrace.archive.server.replays import Replays
+from headrace.archive.server.replications import Replications
+from headrace.archive.server.retention import Expiry
 from headrace.archive.server.segments import Segments
 from headrace.testing import Killed, ManualClock, SimulatedStorage
 from tests.archive.streams import TERM_LENGTH, descriptor
@@ -132,7 +134,7 @@ class Library(Archive):
         )
         deletions = Deletions(cast(Context, context), lambda number: False, lambda number, reason: None)
         segments = Segments(cast(Context, context), cast(Recordings, idle), cast(Replays, idle), deletions)
-        answer = case.request(segments, Asked(cast(Any, session), 1))
+        answer = case.request(segments, ReplyTo(cast(Any, session), 1))
         while any(self.stored.work_under_way(entry.recording_id) for entry in self.catalog.entries()):
             deletions.do_work()
             segments.do_work()
@@ -175,19 +177,21 @@ def retained(library: Library) -> None:
 
 def expired(segments: Segments) -> None:
     """The retention applied, as the archive does in its turns."""
-    expiry = Expiry(segments._context, segments._recordings, segments._replays, segments)
+    context, recordings, replays = segments._context, segments._recordings, segments._replays
+    replications = Replications(context, recordings, itertools.count(), random.Random(1))
+    expiry = Expiry(context, recordings, replays, segments, segments._deletions, replications)
     for _ in range(2):
         expiry.do_work()
 
 
 def detached(library: Library) -> None:
     library.part(0, END)
-    library.act(Case(whole, lambda segments, asked: segments.detach(0, FIRST), [], []))
+    library.act(Case(whole, lambda segments, reply_to: segments.detach(0, FIRST), [], []))
 
 
 def twice_detached(library: Library) -> None:
     library.part(0, END)
-    library.act(Case(whole, lambda segments, asked: segments.detach(0, SECOND), [], []))
+    library.act(Case(whole, lambda segments, reply_to: segments.detach(0, SECOND), [], []))
 
 
 def joined(library: Library) -> None:
@@ -218,7 +222,7 @@ class Case(NamedTuple):
     """A request, what was before it, its answer, and all that may be afterwards: the last is that it has ended."""
 
     before: Callable[[Library], None]
-    request: Callable[[Segments, Asked], object]
+    request: Callable[[Segments, ReplyTo], object]
     answer: list[int]
     outcomes: list[tuple[State, ...]]
     is_active: bool = False
@@ -227,70 +231,70 @@ class Case(NamedTuple):
 CASES: dict[str, Case] = {
     "detach": Case(
         whole,
-        lambda segments, asked: segments.detach(0, SECOND),
+        lambda segments, reply_to: segments.detach(0, SECOND),
         [],
         [(State(0, END, ALL),), (State(SECOND, END, ALL),)],
     ),
     "detach of an active recording": Case(
         whole,
-        lambda segments, asked: segments.detach(0, THIRD),
+        lambda segments, reply_to: segments.detach(0, THIRD),
         [],
         [(State(0, END, ALL),), (State(THIRD, END, ALL),)],
         is_active=True,
     ),
     "purge": Case(
         whole,
-        lambda segments, asked: segments.purge(asked, 0, SECOND),
+        lambda segments, reply_to: segments.purge(reply_to, 0, SECOND),
         [2],
         [(State(0, END, ALL),), (State(SECOND, END, (SECOND, THIRD)),)],
     ),
     "purge of an active recording": Case(
         whole,
-        lambda segments, asked: segments.purge(asked, 0, THIRD),
+        lambda segments, reply_to: segments.purge(reply_to, 0, THIRD),
         [3],
         [(State(0, END, ALL),), (State(THIRD, END, (THIRD,)),)],
         is_active=True,
     ),
     "retention": Case(
         retained,
-        lambda segments, asked: expired(segments),
+        lambda segments, reply_to: expired(segments),
         [],
         [(State(0, END, ALL),), (State(SECOND, END, (SECOND, THIRD)),)],
     ),
     "retention of an active recording": Case(
         retained,
-        lambda segments, asked: expired(segments),
+        lambda segments, reply_to: expired(segments),
         [],
         [(State(0, END, ALL),), (State(SECOND, END, (SECOND, THIRD)),)],
         is_active=True,
     ),
     "purge after a detachment": Case(
         detached,
-        lambda segments, asked: segments.purge(asked, 0, THIRD),
+        lambda segments, reply_to: segments.purge(reply_to, 0, THIRD),
         [2],
         [(State(FIRST, END, ALL),), (State(THIRD, END, (0, THIRD)),)],
     ),
     "delete detached": Case(
         twice_detached,
-        lambda segments, asked: segments.delete_detached(asked, 0),
+        lambda segments, reply_to: segments.delete_detached(reply_to, 0),
         [2],
         [(State(SECOND, END, ALL),), (State(SECOND, END, (SECOND, THIRD)),)],
     ),
     "delete without any": Case(
         whole,
-        lambda segments, asked: segments.delete_detached(asked, 0),
+        lambda segments, reply_to: segments.delete_detached(reply_to, 0),
         [0],
         [(State(0, END, ALL),)],
     ),
     "attach": Case(
         twice_detached,
-        lambda segments, asked: segments.attach(asked, 0),
+        lambda segments, reply_to: segments.attach(reply_to, 0),
         [2],
         [(State(SECOND, END, ALL),), (State(FIRST, END, ALL),), (State(0, END, ALL),)],
     ),
     "migrate to the beginning": Case(
         joined,
-        lambda segments, asked: segments.migrate(asked, 0, 1),
+        lambda segments, reply_to: segments.migrate(reply_to, 0, 1),
         [2],
         [
             (State(0, SECOND, (0, FIRST, SECOND)), State(SECOND, END, (SECOND, THIRD))),
@@ -299,7 +303,7 @@ CASES: dict[str, Case] = {
     ),
     "migrate to the end": Case(
         continued,
-        lambda segments, asked: segments.migrate(asked, 1, 0),
+        lambda segments, reply_to: segments.migrate(reply_to, 1, 0),
         [2],
         [
             (State(0, SECOND, (0, FIRST)), State(SECOND, END, (SECOND, THIRD))),
@@ -308,7 +312,7 @@ CASES: dict[str, Case] = {
     ),
     "migrate with an empty last file": Case(
         continued_twice,
-        lambda segments, asked: segments.migrate(asked, 1, 0),
+        lambda segments, reply_to: segments.migrate(reply_to, 1, 0),
         [2],
         [
             (State(0, FIRST, (0,)), State(FIRST, THIRD, (FIRST, SECOND, THIRD))),
@@ -484,7 +488,7 @@ def test_a_note_of_a_migration_that_no_longer_fits_changes_nothing(name: str) ->
     migration = Migration(True, 0, 1, 0, SECOND)
     migration.begin(library.storage, 0)
     notes: list[str] = []
-    finish_begun(library.catalog, library.storage, 0, notes.append)
+    finish_pending(library.catalog, library.storage, 0, notes.append)
     (note,) = notes
     assert words in note
     assert {one: bytes(data) for one, data in library.storage.files.items() if one.endswith(".rec")} == before
@@ -496,7 +500,7 @@ def test_a_note_of_a_purge_that_was_not_decided_deletes_nothing() -> None:
     library = prepared(CASES["delete detached"], None)
     note = SegmentPurge(0, 0, FIRST)
     note.begin(library.storage, 0)
-    finish_begun(library.catalog, library.storage, 0, lambda text: None)
+    finish_pending(library.catalog, library.storage, 0, lambda text: None)
     assert library.states() == CASES["delete detached"].outcomes[0]
 
 
@@ -521,7 +525,7 @@ def test_other_files_are_no_notes(name: str) -> None:
 def test_an_extension_killed_before_its_first_file_begins_after_what_was_detached() -> None:
     """The catalog has it as active, and every file there is lies before it."""
     library = prepared(CASES["migrate to the end"], None)
-    library.act(Case(continued, lambda segments, asked: segments.detach(0, SECOND), [], []))
+    library.act(Case(continued, lambda segments, reply_to: segments.detach(0, SECOND), [], []))
     library.catalog.extended(0, 1, 2, -77)
     again = library.after_the_kill()
     again.start()

@@ -247,6 +247,23 @@ def test_a_recording_becomes_the_end_of_another(archive: Archive, directory: Pat
     assert bases(directory, source) == []
 
 
+def test_a_migration_leaves_no_file_of_the_source_when_it_says_that_it_has_ended(
+    archive: Archive, directory: Path
+) -> None:
+    """Nor those that older archives had renamed to be deleted; those of other recordings stay."""
+    source = record(archive, PER_SEGMENT)
+    destination = record_after(archive, source, 3, PER_SEGMENT)
+    others = [f"{destination}-0.rec.del", f"{source}{source}1-0.rec.del"]
+    for name in (f"{source}-0.rec.del", f"{source}-{SEGMENT}.rec.del", *others):
+        (directory / name).touch()
+    archive.take_signals()
+    assert archive.migrate_segments(source, destination) == 1
+    await_deleted(archive, source)
+    assert [path.name for path in directory.glob(f"{source}-*")] == []
+    assert sorted(path.name for path in directory.glob("*.del")) == sorted(others)
+    assert notes(directory) == []
+
+
 def test_the_start_after_a_migration_finds_the_same(tmp_path: Path) -> None:
     """Nothing of it was only in memory."""
     settings = {"archive_directory": tmp_path / "archive", "segment_file_length": SEGMENT}

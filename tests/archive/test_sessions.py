@@ -3,7 +3,7 @@
 import itertools
 import threading
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from unittest.mock import Mock
 
 import pytest
@@ -32,7 +32,7 @@ from headrace.security import Challenge as Ask
 from headrace.security.verdicts import Verdicts
 from headrace.testing import ManualClock, SimulatedStorage
 from headrace.testing.storage import PAGE_LENGTH
-from tests.archive.fakes import FakeCounter, FakeImage, FakeLog, FakePending, FakePublication, Heard
+from tests.archive.fakes import FakeCounter, FakeImage, FakeLog, FakePending, FakePublication, Heard, begun
 from tests.archive.streams import TERM_LENGTH, descriptor, frame, frames
 from tests.helpers import TIMEOUT_S, await_true
 
@@ -54,7 +54,8 @@ def session_of(
     """One whose client is accepted, unless an authenticator decides."""
     log: Any = FakeLog()
     times = TIMEOUT_MS * 1_000_000, PING_MS * 1_000_000
-    return ControlSession(11, 99, *parts, clock, *times, log, verdicts or Verdicts(None), credentials)
+    parts = 11, 99, *parts, clock, *times, log, verdicts or Verdicts(None), credentials
+    return begun(ControlSession(*parts))
 
 
 def active(publication: FakePublication, clock: ManualClock) -> ControlSession:
@@ -96,6 +97,8 @@ def test_a_stream_whose_counter_cannot_be_asked_for_is_not_left_at_the_driver() 
         raise RegistrationError("no room for a command")
 
     client: Any = SimpleNamespace(
+        client_id=1,
+        counters=[],
         add_subscription=lambda *_: SimpleNamespace(
             poll=lambda handler, _: handler(connect, SimpleNamespace(session_id=5)) or 1,
             image_by_session_id=lambda _: FakeImage(),
@@ -113,10 +116,8 @@ def test_a_stream_whose_counter_cannot_be_asked_for_is_not_left_at_the_driver() 
     )
     config = ArchiveConfig(control_channel_enabled=False)
     context: Any = SimpleNamespace(client=client, config=config, archive_id=1, log=log)
-    requests: Any = None
-    Control(context, requests, itertools.count(), Verdicts(None)).do_work()
-    (warning,) = log.warnings
-    assert "no room" in warning
+    Control(context, cast(Any, None), itertools.count(), Verdicts(None)).do_work()
+    assert "no room" in " ".join(log.warnings)
     assert pending.is_cancelled
 
 
@@ -330,7 +331,7 @@ def recording(
     counter = FakeCounter()
     writer = SegmentWriter(storage, 0, descriptor().geometry, 0)
     parts: Any = image, writer, FakePending(counter), heard, ManualClock(), None
-    return RecordingSession(0, *parts, 1 << 20), counter
+    return begun(RecordingSession(0, *parts, 1 << 20)), counter
 
 
 def test_a_recording_writes_blocks_moves_its_counter_and_ends_with_the_stream() -> None:
@@ -369,7 +370,7 @@ def test_a_recording_writes_nothing_before_its_position_can_be_seen() -> None:
         counter = FakePending(FakeCounter(), is_ready=False)
         writer = SegmentWriter(storage, 0, descriptor().geometry, 0)
         parts: Any = FakeImage([(block, len(block))]), writer, counter, Heard(), ManualClock(), None
-        session = RecordingSession(0, *parts, 1 << 20)
+        session = begun(RecordingSession(0, *parts, 1 << 20))
         for _ in range(3):
             session.do_work()
         assert session.is_awaiting_counter
@@ -412,7 +413,7 @@ def test_a_recorder_that_the_stream_has_overtaken_records_nothing_of_it(
     else:
         overtaken = Mock(side_effect=ClientError("the stream went on without this reader"))
         monkeypatch.setattr(image, "block_poll", overtaken)
-    assert is_in_write or session.has_work()
+    assert is_in_write or session.has_work
     while not session.is_stopped:
         session.do_work()
     assert session.failure is not None
@@ -468,13 +469,9 @@ def replay(
 ) -> ReplaySession:
     """A replay of recording 0."""
     pending: Any = FakePending(publication)
-    return ReplaySession(
-        ReplayRequester(active(answers, clock), 5, 77),
-        descriptor(stop_position=stop),
-        pending,
-        ReplaySpan(position, stop, replay_limit, limit),
-        ReplayMeans(storage, clock, TIMEOUT_MS * 1_000_000, 4096),
-    )
+    parts = descriptor(stop_position=stop), pending, ReplaySpan(position, stop, replay_limit, limit)
+    means = ReplayMeans(storage, clock, TIMEOUT_MS * 1_000_000, 4096)
+    return begun(ReplaySession(ReplayRequester(active(answers, clock), 5, 77), *parts, means))
 
 
 def stored(*blocks: bytes) -> SimulatedStorage:
@@ -595,7 +592,7 @@ def test_a_damaged_frame_below_a_counter_is_no_frame_that_the_counter_cuts() -> 
     for _ in range(4):
         session.do_work()
     assert session.failure is not None
-    assert "position=1152: the frame there is longer" in session.failure.text
+    assert "position=1152: the file ends within the frame" in session.failure.text
     assert not session.failure.is_clients_doing
 
 
@@ -637,7 +634,7 @@ def replay_in_the_making() -> tuple[ReplaySession, FakePending[FakePublication],
         ReplaySpan(0, len(data), len(data), None),
         ReplayMeans(stored(data), clock, TIMEOUT_MS * 1_000_000, 4096),
     )
-    return session, publication, answers
+    return begun(session), publication, answers
 
 
 def test_a_replay_is_acknowledged_once_the_driver_has_added_its_stream() -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from headrace.archive.files.begun_steps import delete_all, purged_files
+from headrace._agent.storage import DirectoryStorage
 from headrace.archive.files.catalog import CATALOG_NAME, Catalog
-from headrace.archive.files.storage import DirectoryStorage
+from headrace.archive.files.pending_operations import delete_all, purged_files
 from headrace.testing import SimulatedStorage
 
 

@@ -11,9 +11,9 @@ from typing import Any, cast
 import pytest
 
 import headrace
+from headrace._agent.storage import DirectoryStorage, StorageFile
 from headrace.archive import Archive, ArchiveError, RecordingSignal
 from headrace.archive.files import ArchiveDirectory
-from headrace.archive.files.storage import DirectoryStorage, StorageFile
 from headrace.archive.server.recorder_thread import RecorderThread
 from headrace.testing import ManualClock
 from tests.helpers import TIMEOUT_S, await_true
@@ -253,6 +253,7 @@ class Session:
         self.is_waiting = False
         return 0
 
+    @property
     def has_work(self) -> bool:
         return self.is_waiting
 

@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import gc
 import os
+import sys
 import threading
 import time
 import weakref
@@ -383,14 +384,36 @@ def test_a_driver_that_ends_wakes_what_waits_for_it(run):
         assert type(offer) is headrace.PublicationClosedError
 
 
+COPY = """
+import pathlib, sys
+for path in pathlib.Path(sys.argv[1]).rglob("*"):
+    if not path.is_dir():
+        path.open("rb").read()
+"""
+
+
+def test_a_program_that_copies_the_directory_waits_for_nothing(media_driver, stream, run):
+    publication, subscription = stream
+    directory = Path(media_driver.directory)
+
+    async def talk():
+        (reader,) = await begin_to_wait(aio.receive(subscription))
+        assert list((directory / "waiters").iterdir())
+        # It opens and reads each file, as programs that copy do.
+        copier = await asyncio.create_subprocess_exec(sys.executable, "-c", COPY, str(directory))
+        assert await copier.wait() == 0
+        publication.offer(b"still woken")
+        return (await reader).payload
+
+    assert run(talk()) == b"still woken"
+
+
 def test_without_a_slot_messages_come_and_the_log_says_so(run, caplog):
     with headrace.MediaDriver.embedded(threading_mode="SHARED") as driver, contextlib.ExitStack() as stack:
         waiters = Path(driver.directory) / "waiters"
         for number in range(64):
             path = waiters / f"{number:02}"
-            if not path.exists():
-                os.mkfifo(path)
-            descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT)
             stack.callback(os.close, descriptor)
             # Those that the driver and this process hold stay theirs.
             with contextlib.suppress(BlockingIOError):

@@ -113,4 +113,4 @@ def test_a_channel_is_text(media_client, channel):
     ):
         with pytest.raises(TypeError) as refusal:
             add(channel, 10)
-        assert str(refusal.value) == f"channel={channel!r}: must be text, such as 'aeron:ipc'"
+        assert str(refusal.value).startswith(f"channel={channel!r}: must be text, such as 'aeron:")

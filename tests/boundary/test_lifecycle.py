@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import fcntl
 import gc
 import os
 import subprocess
@@ -84,6 +85,66 @@ def test_using_what_is_closed_is_defined(media_driver):
     ):
         with pytest.raises(headrace.ClosedError, match="closed"):
             call()
+
+
+def taken_slots(driver):
+    """How many of the driver's slots for waiters are locked."""
+    taken = 0
+    for path in (Path(driver.directory) / "waiters").iterdir():
+        with path.open("rb") as slot:
+            try:
+                fcntl.flock(slot, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                taken += 1
+    return taken
+
+
+def test_closed_clients_that_are_kept_hold_no_slot_for_waiters(media_driver):
+    before = taken_slots(media_driver)
+    kept = []
+    for _ in range(3):
+        client = media_driver.connect()
+        subscription = client.add_subscription(IPC, 1)
+        # Threads that wait at the same time leave their slots to the next waits of their client. One that gets no time
+        # of the processor takes none.
+        while taken_slots(media_driver) == before:
+            threads = [
+                threading.Thread(target=subscription.wait_until_connected, args=(0.1,), daemon=True)
+                for _ in range(3)
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(TIMEOUT_S)
+        kept += [client, subscription]
+        client.close()
+    await_true(lambda: taken_slots(media_driver) == before)
+
+
+def test_closed_streams_that_are_kept_map_no_log(media_driver):
+    """Beyond the linger time; the driver, in this process, lets go of its own mappings by then."""
+    with media_driver.connect(resource_linger_ns=1) as client:
+        publication = client.add_publication(IPC, 1)
+        subscription = client.add_subscription(IPC, 1)
+        assert publication.wait_until_connected(TIMEOUT_S)
+        publication.offer_blocking(b"kept")
+        assert mapped_logs(media_driver)
+        await_true(lambda: subscription.images)
+        image = subscription.images[0]
+        claim = publication.try_claim(4)
+        view = claim.view
+        publication.close()
+        subscription.close()
+        await_true(lambda: not mapped_logs(media_driver))
+        assert image.is_closed
+        view[:] = b"safe"
+        with pytest.raises(headrace.ClosedError):
+            claim.commit()
+
+
+def mapped_logs(driver):
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    return [line for line in lines if driver.directory in line and ".logbuffer" in line]
 
 
 def test_a_closed_driver_gives_no_client_at_once():
@@ -416,3 +477,52 @@ def test_a_program_may_end_with_everything_open():
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert not Path(done.stdout.strip()).exists()
+
+
+def test_a_refusal_without_a_kind_of_its_own_begins_with_its_reason(media_client: headrace.Client) -> None:
+    with pytest.raises(headrace.RegistrationError) as refusal:
+        media_client.add_publication("aeron:ipc?term-length=3", 1001)
+    assert str(refusal.value).startswith("term length less than min length of 65536: term-length=3")
+    assert refusal.value.code_name == "GENERIC_ERROR"
+
+
+def test_an_ipv4_address_in_the_notation_of_ipv6_is_that_address(media_client: headrace.Client) -> None:
+    with media_client.add_subscription("aeron:udp?endpoint=[::ffff:127.0.0.1]:0", 1001) as subscription:
+        address = subscription.resolved_endpoint
+        assert address is not None
+        assert address.startswith("127.0.0.1:")
+        port = address.rpartition(":")[2]
+        for endpoint in (f"[::ffff:127.0.0.1]:{port}", address):
+            with media_client.add_publication(f"aeron:udp?endpoint={endpoint}", 1001) as publication:
+                publication.offer_blocking(endpoint.encode(), timeout_s=TIMEOUT_S)
+                message = subscription.receive(timeout_s=TIMEOUT_S)
+                assert message is not None
+                assert message.payload == endpoint.encode()
+
+
+def test_a_client_without_a_thread_is_answered_beside_a_busy_one(media_driver):
+    """It takes the driver's events as they come, and not one each time that it has rested."""
+    answered = threading.Event()
+
+    def keep_the_driver_busy() -> None:
+        with media_driver.connect() as other:
+            while not answered.is_set():
+                added = [other.request_counter(2000) for _ in range(100)]
+                for request in added:
+                    counters = []
+                    await_true(
+                        lambda request=request, counters=counters: (
+                            counters.append(request.poll()) or counters[-1]
+                        )
+                    )
+                    counters[-1].close()
+
+    busy = threading.Thread(target=keep_the_driver_busy)
+    busy.start()
+    try:
+        with media_driver.connect(use_invoker=True) as client:
+            for _ in range(20):
+                client.add_counter(2001).close()
+    finally:
+        answered.set()
+        busy.join(TIMEOUT_S)

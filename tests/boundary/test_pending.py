@@ -113,7 +113,7 @@ def test_what_was_taken_or_cancelled_is_not_waited_for(media_client: headrace.Cl
     with pytest.raises(headrace.RegistrationError):
         asyncio.run(wait(refused))
     for one in (pending, cancelled, refused):
-        with pytest.raises(headrace.ClientError, match="ask for it again"):
+        with pytest.raises(headrace.ClientError, match="make it again"):
             asyncio.run(wait(one))
 
 

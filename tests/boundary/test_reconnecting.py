@@ -74,6 +74,72 @@ def site() -> Iterator[Site]:
     shutil.rmtree(directory, ignore_errors=True)
 
 
+def test_a_poller_follows_its_subscriptions_to_the_next_driver(site: Site) -> None:
+    """It says which of the given subscriptions a message came from, takes turns, and waits for a driver."""
+    publications = [site.client.add_publication(IPC, stream_id) for stream_id in (1, 2)]
+    subscriptions = [site.client.add_subscription(IPC, stream_id) for stream_id in (1, 2)]
+    poller = headrace.Poller(*subscriptions)
+    assert isinstance(poller, headrace.Poller)
+    assert poller.subscriptions == tuple(subscriptions)
+    for life in range(2):
+        assert all(one.wait_until_connected(TIMEOUT_S) for one in subscriptions)
+        for _ in range(2):
+            for number, publication in enumerate(publications):
+                publication.offer_blocking(b"%d %d" % (life, number), timeout_s=TIMEOUT_S)
+        found = [poller.receive(TIMEOUT_S), poller.poll_message(), *(next(poller) for _ in range(2))]
+        expected = [
+            (subscription, b"%d %d" % (life, number)) for number, subscription in enumerate(subscriptions)
+        ]
+        assert [(pair[0], pair[1].payload) for pair in found if pair is not None] == expected * 2
+        site.lose_driver()
+        assert poller.poll_message() is None
+        assert poller.poll(lambda *_: None) == 0
+        assert poller.receive(0.01) is None
+        site.restart()
+    polled: list[tuple[object, bytes]] = []
+    publications[1].offer_blocking(b"polled", timeout_s=TIMEOUT_S)
+    await_true(lambda: poller.poll(lambda *event: polled.append(event[:2])) == 1)
+    assert polled == [(subscriptions[1], b"polled")]
+    subscriptions[0].close()
+    publications[1].offer_blocking(b"last", timeout_s=TIMEOUT_S)
+
+    async def first() -> list[tuple[object, bytes]]:
+        return [(one, message.payload) async for one, message in poller if subscriptions[1].close() is None]
+
+    assert asyncio.run(first()) == [(subscriptions[1], b"last")]
+    with pytest.raises(headrace.ClosedError, match="all subscriptions of the poller are closed"):
+        poller.poll_message()
+    assert list(poller) == []
+
+
+def test_a_poller_whose_receive_waits_goes_on_with_the_next_driver(site: Site) -> None:
+    subscription = site.client.add_subscription(IPC, 1)
+    poller = headrace.Poller(subscription)
+    found: list[object] = []
+    waiting = threading.Thread(target=lambda: found.append(poller.receive(TIMEOUT_S)))
+    waiting.start()
+    site.lose_driver()
+    site.restart()
+    with site.client.current.add_publication(IPC, 1) as publication:
+        publication.offer_blocking(b"later", timeout_s=TIMEOUT_S)
+        waiting.join(TIMEOUT_S)
+    ((source, message),) = found  # type: ignore[misc]
+    assert (source, message.payload) == (subscription, b"later")
+
+
+def test_what_a_handler_of_a_poller_raises_comes_out(site: Site) -> None:
+    publication, subscription = site.client.add_publication(IPC, 1), site.client.add_subscription(IPC, 1)
+    poller = headrace.Poller(subscription)
+    publication.offer_blocking(b"x", timeout_s=TIMEOUT_S)
+
+    def fail(*_: object) -> None:
+        raise headrace.ClosedError("mine")
+
+    assert subscription.wait_until_connected(TIMEOUT_S)
+    with pytest.raises(headrace.ClosedError, match="mine"):
+        await_true(lambda: poller.poll(fail) != 0)
+
+
 def test_publications_and_subscriptions_come_back_and_it_is_told(site: Site) -> None:
     publication = site.client.add_publication(IPC, 1)
     exclusive = site.client.add_exclusive_publication(IPC, 1)
@@ -223,6 +289,18 @@ def test_a_handler_that_raises_ends_nothing(
     ):
         await_true(lambda: client.reconnect_count == 1)
     assert "a handler raised" in caplog.text
+
+
+def test_the_end_of_a_driver_is_told_once(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    """With its reason by the client that ended; the one that goes on says that it does."""
+    caplog.set_level(logging.INFO, "headrace.client")
+    site.lose_driver()
+    site.start()
+    await_true(lambda: site.client.reconnect_count == 1)
+    told = [one.getMessage() for one in caplog.records if one.name == "headrace.client"]
+    assert sum("stopped" in text or "lost" in text for text in told) == 1, told
+    where = f"directory={site.client.directory}"
+    assert f"headrace client: connecting again: {where}" in told
 
 
 def test_what_the_next_driver_refuses_is_a_warning(site: Site, caplog: pytest.LogCaptureFixture) -> None:
@@ -431,7 +509,9 @@ def test_a_destination_that_the_next_driver_refuses_is_told_and_can_be_removed(
         lambda: site.client.add_subscription(IPC, 2),
     ]
     for call in calls:
-        with pytest.raises(headrace.DriverTimeoutError, match=r"did not take everything back.*not that one"):
+        with pytest.raises(
+            headrace.DriverTimeoutError, match=r"did not accept all streams again.*not that one"
+        ):
             call()
     stream.remove_destination_by_id(refused)
     await_true(lambda: site.client.state is ConnectionState.CONNECTED)

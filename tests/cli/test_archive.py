@@ -17,9 +17,9 @@ from rich.console import Console
 from rich.text import Text
 
 import headrace
+from headrace._agent.storage import StorageFile
 from headrace.archive import Catalog, DirectoryStorage, RecordingSignal
-from headrace.archive.files.storage import StorageFile
-from headrace.tools.views.recordings import recordings_table
+from headrace.tools.views.recordings import ListedRecording, recordings_table
 from tests.golden.archive import MESSAGE_COUNTS, unpack
 from tests.helpers import TIMEOUT_S, await_true
 
@@ -255,10 +255,47 @@ def test_a_recording_that_fails_is_not_a_success(tmp_path: Path) -> None:
             recorder.wait()
 
 
+@pytest.mark.parametrize("is_published", [True, False])
+def test_a_recording_that_another_client_stops_ends_the_command(
+    archiving: headrace.ArchivingMediaDriver, is_published: bool
+) -> None:
+    """With status 0 and without Ctrl-C, also where no publisher has come."""
+    where = ("-d", archiving.directory)
+    command = [sys.executable, "-m", "headrace", "archive", "record", "-c", CHANNEL, "-s", "1003", *where]
+    with archiving.connect_archive() as archive, archive.client.add_publication(CHANNEL, 1003) as publication:
+        if not is_published:
+            publication.close()
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as recorder:
+            await_true(lambda: bool(archive.list_recording_subscriptions("", 1003)))
+            if is_published:
+                await_true(lambda: archive.recording_position(1) is not None)
+            archive.stop_recording(CHANNEL, 1003)
+            said, errors = recorder.communicate(timeout=TIMEOUT_S)
+    assert recorder.returncode == 0
+    assert ("stop recording 1" in said) == is_published
+    assert "another client has stopped the recording" in errors
+
+
+def test_who_records_a_stream_of_the_archive_itself_is_warned(
+    archiving: headrace.ArchivingMediaDriver,
+) -> None:
+    command = [sys.executable, "-m", "headrace", "archive", "record", "-c", CHANNEL, "-s", "10"]
+    with subprocess.Popen(
+        [*command, "-d", archiving.directory], stderr=subprocess.PIPE, text=True
+    ) as recorder:
+        assert recorder.stderr is not None
+        try:
+            assert "stream 10 of aeron:ipc is where an archive takes requests" in recorder.stderr.readline()
+            assert "Ctrl-C ends it" in recorder.stderr.readline()
+        finally:
+            recorder.send_signal(signal.SIGINT)
+        assert recorder.wait(timeout=TIMEOUT_S) == 0
+
+
 def test_the_list_fits_a_narrow_terminal(archiving: headrace.ArchivingMediaDriver) -> None:
     """What matters is whole: ids, states, positions and channels; the rest is left out."""
     catalog = Catalog(DirectoryStorage(archiving.archive.directory), read_only=True)
-    found = [(entry.descriptor, entry.state_name) for entry in catalog]
+    found = [ListedRecording.of(entry, {}) for entry in catalog]
     catalog.close()
     for width in (80, 140):
         console = Console(width=width, file=io.StringIO(), color_system=None)
@@ -271,6 +308,79 @@ def test_the_list_fits_a_narrow_terminal(archiving: headrace.ArchivingMediaDrive
         assert "32000" in row
         assert ("session" in printed.splitlines()[1]) == (width == 140)
         assert "aeron:ipc?term-length=64k" in printed
+
+
+def test_a_recording_that_runs_is_shown_alike_by_list_and_describe_with_its_length(
+    archiving: headrace.ArchivingMediaDriver,
+) -> None:
+    where = ("-a", archiving.archive.directory)
+    with (
+        archiving.connect_archive() as archive,
+        archive.add_recorded_publication(CHANNEL, 1002) as publication,
+    ):
+        for line in LINES[:10]:
+            publication.offer_blocking(line.encode())
+        await_true(lambda: archive.recording_position(1) == publication.position)
+        assert publication.position is not None
+        row = run("list", *where).stdout.splitlines()[3].split()
+        assert row[:2] == ["1", "ACTIVE"]
+        assert "640" in row
+        details = dict(
+            line.split(maxsplit=1) for line in run("describe", 1, *where).stdout.splitlines() if line.strip()
+        )
+        assert (details["state"].strip(), details["length"].strip()) == ("ACTIVE", "640")
+        for words in (("list", "--json"), ("describe", "--json")):
+            found = [json.loads(line) for line in run(*words, *where).stdout.splitlines()]
+            assert [(one["state"], one["length"]) for one in found] == [
+                ("VALID", 64 * len(LINES)),
+                ("ACTIVE", 640),
+            ]
+
+
+def test_what_a_killed_program_had_recorded_is_stopped_and_purged(
+    archiving: headrace.ArchivingMediaDriver,
+) -> None:
+    """By the channel and stream that it gave, or by the id of the recording; with nothing there it says so."""
+    where = ("-d", archiving.directory)
+    with archiving.connect_archive() as archive, archive.client.add_publication(CHANNEL, 1003) as publication:
+        archive.start_recording("aeron:ipc", 1003)
+        publication.offer_blocking(b"x", timeout_s=TIMEOUT_S)
+        await_true(lambda: archive.recording_position(1) == publication.position)
+        said = run("purge", 1, "--yes", *where, status=1).stderr
+        assert "cannot purge active recording 1: stop it first: `headrace archive stop 1`" in said
+        said = run("record", "-c", "aeron:ipc", "-s", 1003, *where, status=1).stderr
+        assert "`headrace archive stop -c 'aeron:ipc' -s 1003` stops it" in said
+        of_stream = ("stop", "-c", "aeron:ipc", "-s", 1003)
+        assert "would be stopped" in run(*of_stream, "-n", *where).stdout
+        assert run(*of_stream, *where).stdout == "stream 1003 of aeron:ipc is stopped\n"
+        await_true(lambda: archive.stop_position(1) is not None)
+        assert "no recording found for streamId=1003" in run(*of_stream, *where, status=1).stderr
+        assert run("stop", 1, *where).stdout == "recording 1 is not being recorded; nothing to stop\n"
+        archive.start_recording("aeron:ipc", 1003)
+        await_true(lambda: archive.recording_position(2) is not None)
+        assert run("stop", 2, "-n", *where).stdout == "recording 2 would be stopped\n"
+        assert run("stop", 2, *where).stdout == "recording 2 is stopped\n"
+        for wrong in (
+            ("stop",),
+            ("stop", 1, "-s", 5, "-c", "aeron:ipc"),
+            ("stop", "-s", 5),
+            ("stop", 1, "-s", 5),
+        ):
+            assert (
+                "give the id of a recording, or else --channel and --stream" in run(*wrong, status=2).stderr
+            )
+    purge = ("purge", 1, *where)
+    assert "would delete recording 1, stream 1003 of aeron:ipc, from position 0" in run(*purge, "-n").stdout
+    assert "permanently delete recording 1" in run(*purge, status=1).stdout
+    assert run(*purge, "--yes").stdout == "recording 1 is deleted, with 1 file\n"
+    assert "unknown recording id: 1" in run(*purge, "--yes", status=1).stderr
+
+
+def test_with_no_archive_running_a_command_says_to_start_one() -> None:
+    with headrace.MediaDriver.embedded() as driver:
+        said = run("stop", 0, "-d", driver.directory, status=1).stderr
+    assert "no archive takes requests on aeron:ipc" in said
+    assert "start one, with `headrace archive`" in said
 
 
 def test_recordings_are_replayed_and_cut(archiving: headrace.ArchivingMediaDriver) -> None:

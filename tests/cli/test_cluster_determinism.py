@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from benches.processes import ROOT
 
-from headrace.cluster import ClientSession, Cluster, ClusteredService, ClusterNode
-from headrace.cluster.directory import ClusterDirectory
+from headrace.cluster import ClientSession, Cluster, ClusteredService, ClusterNode, Role
+from headrace.cluster.files.directory import ClusterDirectory
 from headrace.cluster.objects import command
 from tests.helpers import TIMEOUT_S
 
@@ -111,6 +111,50 @@ class Waiting(Fair):
         return message
 
 
+class Led(Fair):
+    """Keeps more where its member leads."""
+
+    def on_start(self, cluster: Cluster, snapshot: Iterable[bytes] | None) -> None:
+        super().on_start(cluster, snapshot)
+        self.cluster = cluster
+
+    def kept(self, message: bytes) -> bytes:
+        return b"led " + message if self.cluster.role is Role.LEADER else message
+
+
+class Moody(Fair):
+    """Keeps what follows from the environment of its process."""
+
+    def kept(self, message: bytes) -> bytes:
+        return os.environ.get("MOOD", "fine").encode()
+
+
+class Packed(Fair):
+    """A later version, with another layout of the snapshot, which reads the old one too."""
+
+    def on_start(self, cluster: Cluster, snapshot: Iterable[bytes] | None) -> None:
+        messages = list(snapshot or ())
+        packed = messages and messages[0].startswith(b"packed:")
+        self.entries = messages[0][7:].split(b",") if packed else messages
+
+    def on_take_snapshot(self) -> Iterable[bytes]:
+        return [b"packed:" + b",".join(self.entries)]
+
+
+class Counting(Fair):
+    """Its snapshot is an event of its own, as on every member: looking at the state more often changes it."""
+
+    looks = 0
+
+    def on_start(self, cluster: Cluster, snapshot: Iterable[bytes] | None) -> None:
+        super().on_start(cluster, snapshot)
+        self.entries = [one for one in self.entries if not one.startswith(b"looks")]
+
+    def on_take_snapshot(self) -> Iterable[bytes]:
+        self.looks += 1
+        return [*self.entries, b"looks %d" % self.looks]
+
+
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     with ClusterNode(Fair(), directory=tmp_path / "node") as node, node.connect() as cluster:
@@ -201,9 +245,9 @@ def test_a_replay_that_stands_still_is_told_with_its_position_and_the_line(direc
     done = check(directory, "Waiting", "--timeout", "15")
     assert done.returncode == 1, done.stderr
     told = re.fullmatch(
-        r"the process that replays with PYTHONHASHSEED=1 stands still: no handler has returned for 15 s, "
+        r"the process that replays with PYTHONHASHSEED=1 is stuck: no handler has returned for 15 s, "
         r"after log_position=(\d+), in File .* in wait; .*test_cluster_determinism.py\", line \d+ in kept; .*"
-        r"in on_session_message. A handler must not wait .*\n",
+        r"in on_session_message. A handler must not wait.*\n",
         done.stdout,
     )
     assert told, done.stdout
@@ -235,7 +279,7 @@ def test_an_object_is_told_what_makes_a_service_of_it(tmp_path: Path) -> None:
     done = check(tmp_path, "Jobs")
     assert done.returncode == 1
     assert "MODULE:CLASS=tests.cli.test_cluster_determinism:Jobs: must be" in done.stderr
-    assert "a function that gives" in done.stderr
+    assert "a function that returns" in done.stderr
     assert "ObjectService(Jobs())" in done.stderr
 
 
@@ -243,3 +287,41 @@ def test_a_directory_that_is_none_is_refused(tmp_path: Path) -> None:
     done = check(tmp_path, "Fair")
     assert done.returncode == 1
     assert "does not exist" in done.stderr
+
+
+def test_what_follows_from_the_role_of_the_member_is_found(directory: Path) -> None:
+    done = check(directory, "Led")
+    assert done.returncode == 1
+    assert "b'0'; in a second instance, in the other role, b'led 0'" in done.stdout
+
+
+def with_snapshot(directory: Path, service: ClusteredService) -> Path:
+    with ClusterNode(service, directory=directory) as node, node.connect() as cluster:
+        for number in range(5):
+            cluster.offer_blocking(b"%d" % number)
+            assert cluster.receive(TIMEOUT_S)
+        node.take_snapshot()
+    return directory
+
+
+def test_a_replay_that_parts_from_the_snapshot_of_the_member_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MOOD", "grim")
+    with_snapshot(tmp_path, Moody())
+    monkeypatch.delenv("MOOD")
+    done = check(tmp_path, "Moody")
+    assert done.returncode == 1, done.stdout
+    assert re.search(
+        r"the member and its replay part, first seen at log_position=\d+: message 0 of the state is b'grim' in the "
+        r"snapshot that the member took there, and b'fine' after a replay",
+        done.stdout,
+    )
+
+
+@pytest.mark.parametrize(("taken_by", "checked"), [(Fair, "Packed"), (Counting, "Counting")])
+def test_another_layout_of_the_snapshot_is_no_difference(
+    tmp_path: Path, taken_by: type[Fair], checked: str
+) -> None:
+    done = check(with_snapshot(tmp_path, taken_by()), checked)
+    assert done.returncode == 0, done.stdout

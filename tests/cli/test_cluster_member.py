@@ -15,11 +15,12 @@ import pytest
 from benches.processes import ROOT
 from rich.console import Console
 
-from headrace.cli.cluster.looking import _Members, _members_table
+from headrace.cli.cluster.status import _Members, _members_table
 from headrace.cluster import ClusterError, ClusterNode
-from headrace.cluster.ground.counters import ClusterCounter
+from headrace.cluster.common.counters import ClusterCounter
 from headrace.cluster.member.states import ModuleState, Toggle
-from headrace.cluster.running_member import MemberStatus, RunningMember
+from headrace.cluster.node.running_member import MemberStatus, RunningMember
+from tests.cli.fake_cnc import FakeCnc
 from tests.cli.test_cluster_node import Broken, Sum
 from tests.helpers import TIMEOUT_S, await_true
 
@@ -146,6 +147,20 @@ def test_a_cluster_ends(node: ClusterNode, directory: Path, name: str) -> None:
     assert len(json.loads(plan.stdout)["snapshots"]) == (2 if name == "shutdown" else 0)
 
 
+def test_a_driver_that_starts_is_none_yet(node: ClusterNode, directory: Path) -> None:
+    """The next start of a node makes the file of its driver again, and the mark file names it all the time."""
+    aeron = Path(node.driver.directory)
+    node.close()
+    aeron.mkdir()
+    try:
+        FakeCnc(version=0).write(aeron)
+        assert "no driver" in run("watch", directory, "--once").stdout
+        assert run("is-leader", directory, status=1).stdout == "not leader\n"
+        assert "does not run" in run("snapshot", directory, status=255).stderr
+    finally:
+        shutil.rmtree(aeron)
+
+
 def test_the_table_of_members_says_when_and_where_it_looked(node: ClusterNode, directory: Path) -> None:
     del node  # it runs
     first, *_ = run("watch", directory, "--once").stdout.splitlines()
@@ -183,6 +198,7 @@ def test_a_node_that_does_not_run_is_named_at_once(tmp_path: Path, is_killed: bo
     program = f"""
 import os
 from headrace.cluster import ClusterNode
+from tests.cli.fake_cnc import FakeCnc
 from tests.cli.test_cluster_node import Sum
 node = ClusterNode(Sum(), directory={str(tmp_path)!r})
 node.wait_until_leader()

@@ -18,11 +18,12 @@ from benches.processes import ROOT, fresh_directory
 
 import headrace
 from headrace.cluster import ClientSession, Cluster, ClusterClient, ClusteredService
-from headrace.cluster.directory import ClusterDirectory
-from headrace.cluster.ground.counters import ClusterCounter, cluster_id_of
+from headrace.cluster.common.counters import ClusterCounter, cluster_id_of
+from headrace.cluster.common.members import parse_members
+from headrace.cluster.files.directory import ClusterDirectory
 from headrace.cnc.error_log import read_error_log
 from tests.helpers import TIMEOUT_S, await_true
-from tests.ports import free_endpoint
+from tests.ports import free_endpoint, free_member
 
 pytestmark = pytest.mark.system
 
@@ -212,7 +213,7 @@ def test_a_handler_that_does_not_return_does_not_keep_the_process_from_ending(
         assert process.wait(TIMEOUT_S) == 143
         assert process.stderr is not None
         told = process.stderr.read()
-    assert "told to end, and on_session_message at " in told
+    assert "on_session_message at " in told
     assert "test_cluster_node.py:" in told
     await_true(lambda: place.counters() == {})
     # What was acknowledged is there.
@@ -262,6 +263,55 @@ def test_a_lost_archive_ends_the_process_and_is_noted(place: Place, tmp_path: Pa
     assert any("unexpected termination" in text for text in place.errors())
 
 
+def test_a_member_in_a_directory_has_all_its_parts(place: Place, tmp_path: Path) -> None:
+    """And is found there by the other commands; what is set for one part reaches it."""
+    member, directory = free_member(), tmp_path / "node"
+    place.ingress = parse_members(member)[0].ingress_endpoint
+    head = [sys.executable, "-m", "headrace", "cluster"]
+    command = [*head, "node", str(directory), "--members", member, "-s", "tests.cli.test_cluster_node:Sum"]
+    settings = [
+        "-D",
+        "aeron.archive.segment.file.length=64k",
+        "-D",
+        "aeron.cluster.log.channel=aeron:ipc?term-length=64k",
+    ]
+    for total in (5, 10):
+        with running([*command, *settings]) as process:
+            assert place.sums(5) == [total]
+            assert subprocess.run([*head, "is-leader", str(directory)], check=False).returncode == 0
+            process.terminate()
+            assert process.wait(TIMEOUT_S) == 0
+    (segment,) = (directory / "archive").glob("*.rec")
+    assert segment.stat().st_size == 65536
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--driver"], "has its own driver and archive: leave out --dir, --driver and --archive"),
+        (["--members", "alpha,alpha,beta"], "aeron.cluster.members='alpha,alpha,beta': has 'alpha' twice"),
+        (
+            ["--members", "alpha,beta", "--member", "2"],
+            "aeron.cluster.member.id=2: must be an id of members: 0, 1",
+        ),
+        (
+            ["-D", "aeron.threading.mode=SHARED"],
+            "aeron.threading.mode=SHARED: is not a setting of the archive or",
+        ),
+        (["-D", "aeron.archive.file.sync.level=7"], "aeron.archive.file.sync.level=7: must be 0, 1 or 2"),
+    ],
+)
+def test_a_wrong_option_of_a_member_in_a_directory_is_named(
+    tmp_path: Path, words: list[str], text: str
+) -> None:
+    head = [sys.executable, "-m", "headrace", "cluster", "node", str(tmp_path / "node")]
+    command = [*head, "--service", "tests.cli.test_cluster_node:Sum", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, cwd=ROOT)
+    assert done.returncode in (1, 2)
+    assert text in " ".join(done.stderr.split())
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_unknown_property_is_refused_by_name_or_passed_over(place: Place) -> None:
     text = refused(place.command(**{"aeron.cluster.sesion.timeout": "1"}))
     assert "aeron.cluster.sesion.timeout=1: is not a setting" in text
@@ -274,7 +324,10 @@ def test_an_unknown_property_is_refused_by_name_or_passed_over(place: Place) -> 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({}, "aeron.cluster.members is required: id,ingress,consensus,log,catchup,archive; for example -D"),
+        (
+            {},
+            "aeron.cluster.members is required: the hosts of all members, such as alpha,beta,gamma; for example -D",
+        ),
         (
             {"aeron.cluster.members": "0,a:1,a:2,a:3,a:4,a:5"},
             "aeron.cluster.ingress.channel is required: .*; for example -D aeron.cluster.ingress.channel=aeron:udp",

@@ -159,7 +159,9 @@ def test_a_repair_says_what_it_would_cut_off(archiving: headrace.ArchivingMediaD
     found = run("verify", "--repair", "--dry-run", *where).stdout.splitlines()
     at = 2 * SEGMENT + 1024
     assert found[0].startswith(f"recording 0: OK, {at} bytes; would be truncated at position={at}, where ")
-    kept = re.search(rf"([0-9]+) bytes after position={at} of {path.name} would be kept aside", found[0])
+    kept = re.search(
+        rf"([0-9]+) bytes after position={at} of {path.name} would be moved to a .cut file", found[0]
+    )
     assert kept is not None
     assert found[0].endswith(f"; would stop at position={at}")
     assert found[1] == "recording 1: OK, 5120 bytes; would be VALID"

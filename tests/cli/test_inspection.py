@@ -21,7 +21,7 @@ from rich.text import Text
 
 import headrace
 from headrace import _core
-from headrace._controls import shown
+from headrace._base.control_characters import shown
 from headrace.cli.app import app
 from headrace.cli.lifecycle import run_to_exit
 from headrace.cli.live_table import LiveTable
@@ -205,7 +205,7 @@ def test_streams_say_that_a_receiver_drops_what_comes(run: Run) -> None:
         assert seen["place"] == "more than half a term ahead of the slowest reader"
         assert seen["for_ms"] >= 0
         _, out, _ = run("streams", "--dir", driver.directory, "--once")
-        expected = f", drops what comes from {seen['source']}, {seen['place']}, for"
+        expected = f", drops packets from {seen['source']}, {seen['place']}, for"
         assert " ".join(out.split()).count(expected) == 1
 
 

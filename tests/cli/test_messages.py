@@ -216,7 +216,7 @@ def test_a_publisher_that_is_told_to_end_says_how_far_it_came(driver: Path) -> N
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 130
-    assert err.startswith(b"told to end; sent 1 message"), err
+    assert err.startswith(b"ended by a signal; sent 1 message"), err
 
 
 def test_ping_meets_pong(driver: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace._counter_record import CounterRecord
+from headrace._base.counter_record import CounterRecord
 from headrace.cnc.counters import CountersReader
 from headrace.tools import (
     CncFile,
@@ -24,6 +24,7 @@ from headrace.tools import (
     FileFormatError,
     Reader,
     StreamState,
+    Unrepaired,
     channel_of,
     group_streams,
     read_error_log,
@@ -96,11 +97,11 @@ def test_a_file_that_is_cut_short_while_it_is_read_is_an_error(tmp_path: Path) -
 def test_closing_twice_is_allowed_and_a_replaced_file_is_noticed(tmp_path: Path) -> None:
     path = a_busy_driver().write(tmp_path)
     cnc = CncFile.open(tmp_path)
-    assert not cnc.is_replaced()
+    assert not cnc.is_replaced
     path.rename(tmp_path / "old")
-    assert cnc.is_replaced()
+    assert cnc.is_replaced
     a_busy_driver().write(tmp_path)
-    assert cnc.is_replaced()
+    assert cnc.is_replaced
     cnc.close()
     cnc.close()
 
@@ -471,6 +472,36 @@ def test_a_stream_says_who_holds_it_back_unless_none_does(
     assert (held and (held.by, held.since_ms, held.client_id)) == seen
 
 
+@pytest.mark.parametrize(
+    ("type_id", "name", "since_ms", "seen"),
+    [
+        (2109, "snd-unrepaired", 5, (Unrepaired(8192, 5), None)),
+        (2110, "rcv-unrepaired", 5, (None, Unrepaired(8192, 5))),
+        (2110, "rcv-unrepaired", 0, (None, None)),
+    ],
+)
+def test_a_stream_names_its_mtu_while_repairs_do_not_arrive(
+    type_id: int, name: str, since_ms: int, seen: tuple[Unrepaired | None, Unrepaired | None]
+) -> None:
+    cnc = FakeCnc()
+    channel = "aeron:udp?endpoint=localhost:20121|mtu=8192"
+    cnc.stream_counter(
+        0,
+        type_id,
+        name,
+        since_ms,
+        registration_id=1,
+        session_id=2,
+        stream_id=3,
+        channel=channel,
+        suffix=" mtu=8192",
+    )
+    records = CountersReader(memoryview(cnc.metadata), memoryview(cnc.values))
+    (stream,) = group_streams(records)
+    assert stream.channel == channel
+    assert (stream.publisher_unrepaired, stream.receiver_unrepaired) == seen
+
+
 def test_streams_of_other_endpoints_stay_apart() -> None:
     cnc = FakeCnc()
     for counter_id, port in enumerate((20121, 20122)):
@@ -515,7 +546,9 @@ def test_readings_follow_the_type(driver_directory: Path) -> None:
     assert readings[12] is Reading.EPOCH_MS
 
 
-@pytest.mark.parametrize("type_name", ["pub-held", "rcv-held", "rcv-drops"])
+@pytest.mark.parametrize(
+    "type_name", ["pub-held", "rcv-held", "rcv-drops", "snd-unrepaired", "rcv-unrepaired"]
+)
 def test_a_moment_that_is_zero_is_none(type_name: str) -> None:
     """Of a publisher that was held back and is free again."""
     record = CounterRecord(1, type_id_of(type_name), f"{type_name}: by it", 0, 31, -1, 0, bytes(112))

@@ -35,6 +35,18 @@ def test_a_retention_is_set_shown_and_ended(archiving: headrace.ArchivingMediaDr
     with archiving.connect_archive() as archive:
         assert archive.list_recordings()[0].retention == Retention(hours=12, bytes=100 << 30)
     assert run("set-retention", 0, "--keep-everything", *where).stdout == "recording 0 keeps everything\n"
+    run("set-retention", 0, "--keep-for", "10m", "--yes", *where)
+    assert kept(archiving)[0] == (10 / 60, None)
+    described = run("describe", 0, "-a", archiving.archive.directory).stdout
+    assert "retention_hours        0.166667  10 min" in described
+    ended = ("set-retention", 0, "--keep-ended-for", "30d")
+    question = "permanently delete all of recording 0 30d after it has ended?"
+    assert question in run(*ended, *where, status=1).stdout
+    said = run(*ended, "--yes", *where).stdout
+    assert said == "recording 0 keeps everything, until 30d after its end\n"
+    with archiving.connect_archive() as archive:
+        assert archive.list_recordings()[0].retention == Retention(ended_hours=720)
+    run("set-retention", 0, "--keep-everything", *where)
     assert kept(archiving) == [(None, None), (336, None)]
 
 
@@ -43,10 +55,15 @@ def test_what_is_refused_is_said_in_one_line(archiving: headrace.ArchivingMediaD
     where = ("-d", archiving.directory)
     assert "or else --keep-everything" in run("set-retention", 0, *where, status=2).stderr
     both = ("--keep-for", "7d", "--keep-everything")
+    unknown = (
+        "unknown recording id: 9 (UNKNOWN_RECORDING); `headrace archive list` prints those of a directory"
+    )
+    for command in (("stop",), ("purge", "--yes"), ("set-retention", "--keep-everything"), ("replay",)):
+        assert unknown in run(command[0], 9, *command[1:], *where, status=1).stderr
     assert "or else --keep-everything" in run("set-retention", 0, *both, *where, status=2).stderr
     for text in ("7", "d", "7y", "-1d", "1.5d"):
         said = run("set-retention", 0, "--keep-for", text, *where, status=2).stderr
-        assert f"{text!r} is not a whole number with h, d or w" in said
+        assert f"{text!r} is not a whole number with s, m, h, d or w" in said
     assert "bytes=0: must be from 1" in run("set-retention", 0, "--keep-bytes", "0", *where, status=1).stderr
     said = run("set-retention", 9, "--keep-for", "7d", "--yes", *where, status=1).stderr
     assert "unknown recording id: 9" in said
@@ -62,7 +79,7 @@ def test_holds_are_listed_and_released(archiving: headrace.ArchivingMediaDriver)
     assert "orders" in run("holds", *where).stdout
     listed = [json.loads(line) for line in run("holds", *where, "--json").stdout.splitlines()]
     assert listed[0] == {"name": "orders", "recording_id": 0, "position": 64}
-    question = "no longer keep what orders has not read of recording 0, 1?"
+    question = "release the hold orders, which keeps unread data of recording 0, 1?"
     assert question in run("release-hold", "orders", *where, status=1).stdout
     assert run("release-hold", "orders", 1, "--yes", *where).stdout == "1 hold released\n"
     assert run("release-hold", "orders", "--yes", *where).stdout == "1 hold released\n"

@@ -96,7 +96,7 @@ def test_a_secret_is_not_asked_for_where_stdin_is_closed(tmp_path: Path) -> None
         check=False,
     )
     assert (done.returncode, done.stdout) == (1, b"")
-    assert done.stderr == b"error: stdin is closed, and the secret is read from it\n"
+    assert done.stderr == b"error: stdin is closed: the secret cannot be read from it\n"
     assert not (tmp_path / "users").exists()
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from headrace.archive import ArchiveServer
 from headrace.client import Header
-from headrace.cluster.ground.counters import ClusterCounter, recovery_key
+from headrace.cluster.common.counters import ClusterCounter, recovery_key
 from headrace.cluster.protocol.codes import CloseReason, ClusterAction, ClusterTimeUnit, Role
 from headrace.cluster.protocol.control import (
     JoinLog,
@@ -182,6 +182,12 @@ class ScriptedModule:
             "log_channel": LOG,
         }
         self.send(JoinLog(**fields | values))
+
+    def continue_log(self, position: int) -> None:
+        """Have the log go on from a position of its first term, under another session."""
+        first = self.log.initial_term_id
+        place = f"init-term-id={first}|term-id={first}|term-offset={position}"
+        self.log = self.client.add_exclusive_publication(f"{LOG}|{place}", 100)
 
     def append(self, message: Any, *, commit: bool = True) -> int:
         """Put an entry into the log; gives the position after it."""

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from headrace import ArchiveServer, MediaDriver
-from headrace.archive.files.mark_file import MarkFile
-from headrace.client._agent import Agent
+from headrace._agent.agent import Agent
+from headrace.archive.files.mark_file import ArchiveMarkFile
 from headrace.cluster import ClusteredService, ConsensusModule, ServiceContainer
-from headrace.cluster.mark_file import ClusterMarkFile
+from headrace.cluster.files.mark_file import ClusterMarkFile
 from tests.helpers import TIMEOUT_S, await_true
 
 
@@ -61,7 +61,7 @@ def test_an_agent_may_be_closed_from_its_own_thread(
 
     with MediaDriver.embedded() as driver:
         agents.append(make(driver, tmp_path, close))
-        monkeypatch.setattr(MarkFile, "update", refuse)
+        monkeypatch.setattr(ArchiveMarkFile, "update", refuse)
         monkeypatch.setattr(ClusterMarkFile, "update", refuse)
         made.set()
         assert called.wait(TIMEOUT_S)
@@ -82,7 +82,7 @@ def test_an_agent_may_be_closed_from_its_own_thread(
             closes()
 
         monkeypatch.setattr(agents[0], "_close", close_late)
-        monkeypatch.setattr(MarkFile, "update", refuse)
+        monkeypatch.setattr(ArchiveMarkFile, "update", refuse)
         monkeypatch.setattr(ClusterMarkFile, "update", refuse)
         await_true(lambda: agents[0].is_closed)
         may_close.set()

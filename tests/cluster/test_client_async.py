@@ -40,7 +40,7 @@ def test_coroutines_offer_and_read_side_by_side(lab: Lab) -> None:
 
             async def send() -> None:
                 for payload in sent:
-                    await cluster.offer(payload)
+                    await cluster.offer_async(payload)
 
             sending = asyncio.create_task(send())
             answers = []
@@ -63,7 +63,7 @@ def test_the_session_goes_on_with_the_next_leader(lab: Lab) -> None:
             old.stop_listening()
             refused = headrace.OfferResult.NOT_CONNECTED
             lab.world.run_until(lambda: cluster.cluster.offer(b"lost?") is refused, within_s=30)
-            waiting = asyncio.create_task(cluster.offer(b"to whoever leads"))
+            waiting = asyncio.create_task(cluster.offer_async(b"to whoever leads"))
             await asyncio.sleep(0.5)
             assert not waiting.done()
             new.listen()
@@ -126,7 +126,7 @@ def test_a_session_that_the_cluster_closes_raises_and_one_that_the_program_close
             await other.close()
             assert await reading is None
             with pytest.raises(headrace.ClosedError):
-                await other.offer(b"x")
+                await other.offer_async(b"x")
 
     lab.world.run_async(main())
 

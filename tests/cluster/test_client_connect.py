@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from headrace.cluster import (
     EventCode,
 )
 from headrace.cluster.protocol.session import Challenge, ChallengeResponse
-from tests.cluster.client_lab import HEARTBEAT_TIMEOUT_NS, PORT, Lab, ScriptedMember
+from tests.cluster.client_lab import PORT, Lab, ScriptedMember
 
 pytestmark = pytest.mark.sim
 
@@ -102,8 +103,84 @@ def test_a_redirect_that_makes_no_sense_is_named_when_the_time_is_over(
 ) -> None:
     (member,) = lab.add_members(1)
     member.refuse(EventCode.REDIRECT, detail, leader_member_id=leader_member_id)
-    with pytest.raises(ClusterTimeoutError, match=r"POLL_RESPONSE.*a redirect"):
+    with pytest.raises(ClusterTimeoutError, match=r"a redirect.*(cannot be decoded|cannot be followed)"):
         lab.connect()
+    assert len(member.connects) > 1
+
+
+def test_a_list_of_hosts_leads_to_the_members(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+    """As does a redirect, which says in what the list is another than that of the cluster."""
+    follower, leader = lab.add_members(2)
+    follower.refuse(EventCode.REDIRECT, f"{lab.endpoints},2=n2:{PORT}", leader_member_id=1)
+    with lab.connect(ingress_endpoints=None, members=f"n0:{PORT - 2},n1:{PORT + 98}") as cluster:
+        assert cluster.leader_member_id == leader.member_id
+    differences = (
+        f"member 1 is n1:{PORT + 100} here, n1:{PORT} there; member 2 is missing here, n2:{PORT} there"
+    )
+    assert differences in caplog.text
+
+
+def test_endpoints_of_some_members_need_not_be_those_of_all(
+    lab: Lab, caplog: pytest.LogCaptureFixture
+) -> None:
+    follower, _ = lab.add_members(2)
+    follower.refuse(EventCode.REDIRECT, lab.endpoints, leader_member_id=1)
+    with lab.connect(ingress_endpoints=f"0=n0:{PORT}", members="n0,n1"):
+        assert "another list" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("settings", "egress"),
+    [
+        ({"members": "localhost,localhost"}, "127.0.0.1:0"),
+        ({"members": "[::1]"}, "[::1]:0"),
+        ({"members": "nowhere,localhost"}, "127.0.0.1:0"),
+        ({"members": "nowhere"}, "localhost:0"),
+        ({"ingress_endpoints": "0=nowhere:1", "members": "127.0.0.1"}, "localhost:0"),
+        ({"ingress_channel": "aeron:udp?endpoint=127.0.0.2:4000"}, "127.0.0.1:0"),
+        ({"ingress_channel": "aeron:ipc", "members": "127.0.0.1"}, "localhost:0"),
+        ({"members": "127.0.0.1", "egress_channel": "aeron:udp?endpoint=app:7"}, "app:7"),
+    ],
+)
+def test_answers_come_to_the_address_on_the_way_to_the_members(
+    monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], egress: str
+) -> None:
+    known = socket.getaddrinfo
+
+    def look_up(host: str, *arguments: Any, **options: Any) -> Any:
+        if host == "nowhere":
+            raise socket.gaierror
+        return known(host, *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    config = ClusterClientConfig.of(environment={}, **settings)
+    assert config.egress == f"aeron:udp?endpoint={egress}|rejoin=false"
+
+
+@pytest.mark.parametrize("endpoint", ["nowhere:1", "n2:1", "n2:1|mtu=99"])
+def test_after_a_redirect_that_leads_nowhere_others_are_asked_until_the_time_is_over(
+    lab: Lab, endpoint: str
+) -> None:
+    """A name that no driver resolves, a port where nobody listens, an endpoint that is none."""
+    follower, leader, other = lab.add_members(3)
+    other.stop_listening()
+    leader.stop_listening()
+    follower.refuse(EventCode.REDIRECT, f"1={leader.endpoint},2={endpoint}", leader_member_id=2)
+    pending = ClusterClient.request(
+        lab.app.connect(), ingress_endpoints=lab.endpoints, egress_channel="aeron:udp?endpoint=app:0"
+    )
+    lab.world.run_until(lambda: pending.poll() or len(follower.connects) > 1, within_s=4)
+    leader.listen()
+    follower.stop_listening()
+    connected: list[ClusterClient] = []
+
+    def step() -> bool:
+        found = pending.poll()
+        connected.extend([found] if found else [])
+        return bool(connected)
+
+    lab.world.run_until(step, within_s=4)
+    assert connected[0].leader_member_id == 1
 
 
 def test_members_that_send_each_other_on_are_followed_until_the_time_is_over(lab: Lab) -> None:
@@ -300,15 +377,19 @@ def test_members_that_no_way_leads_to_end_the_attempt_with_the_reason(lab: Lab) 
         lab.connect(ingress_endpoints="0=nowhere:1,1=nowhere:2")
 
 
-def test_the_leaders_own_time_out_decides_how_long_a_new_one_is_awaited(lab: Lab) -> None:
+@pytest.mark.parametrize(("heartbeat_s", "expected_s"), [(1, 10), (7, 14)])
+def test_the_leaders_own_time_out_decides_how_long_a_new_one_is_awaited(
+    lab: Lab, heartbeat_s: int, expected_s: int
+) -> None:
+    """And an election takes its time, however short that is."""
     (member,) = lab.add_members(1)
+    member.heartbeat_timeout_ns = heartbeat_s * 1_000_000_000
     with lab.connect() as cluster:
         member.stop_speaking()
         member.stop_listening()
         lab.world.run_until(lambda: cluster.step() or cluster.state is not ClientState.CONNECTED, within_s=5)
         begun_s = lab.world.now_s
         lab.world.run_until(lambda: cluster.step() or cluster.is_closed, within_s=60)
-        expected_s = 2 * HEARTBEAT_TIMEOUT_NS / 1e9
         assert expected_s <= lab.world.now_s - begun_s < expected_s + 0.01
 
 
@@ -317,6 +398,7 @@ def test_the_leaders_own_time_out_decides_how_long_a_new_one_is_awaited(lab: Lab
     [
         ({"ingress_channel": "aeron:ipc", "ingress_endpoints": "0=a:1"}, "ingress_endpoints"),
         ({"ingress_channel": "aeron:udp"}, "ingress_channel"),
+        ({"members": "alpha,alpha,beta"}, "members"),
         ({"ingress_endpoints": "a=b"}, "ingress_endpoints"),
         ({"ingress_endpoints": "0=a:1|b"}, "ingress_endpoints"),
         ({"egress_channel": "aeron:udp", "ingress_endpoints": "0=a:1"}, "egress_channel"),

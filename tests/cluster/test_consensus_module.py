@@ -16,20 +16,20 @@ from typing import Any
 import pytest
 
 from headrace import ConfigError, DriverTimeoutError, HeadraceError
-from headrace.archive.client import requests
+from headrace.archive.client import calls
 from headrace.client import Client
+from headrace.cluster.common.counters import ClusterCounter, find
+from headrace.cluster.common.node_archive import RECORDING_POSITION, RecordedStream
 from headrace.cluster.errors import ClusterError, ClusterFileError, ClusterTerminalError
-from headrace.cluster.ground.node_archive import RECORDING_POSITION, RecordedStream
-from headrace.cluster.log.recording_log import RECORDING_LOG_NAME
-from headrace.cluster.mark_file import MARK_NAME, read_mark_fields
-from headrace.cluster.member import consensus_module, snapshotting
+from headrace.cluster.files.mark_file import MARK_NAME, read_mark_fields
+from headrace.cluster.files.recording_log import RECORDING_LOG_NAME
+from headrace.cluster.member import consensus_module, snapshots
 from headrace.cluster.member.config import ConsensusModuleConfig
 from headrace.cluster.member.consensus_module import ConsensusModule
 from headrace.cluster.member.counters import ModuleCounters
-from headrace.cluster.member.leadership import Leadership
-from headrace.cluster.member.sessions import SessionState
-from headrace.cluster.member.snapshot import snapshot_messages
-from headrace.cluster.member.states import ModuleState, Toggle
+from headrace.cluster.member.log_recording import LogRecording
+from headrace.cluster.member.snapshot_format import snapshot_messages
+from headrace.cluster.member.states import ModuleState, SessionState, Toggle
 from headrace.cluster.protocol.codes import AdminRequestType, AdminResponseCode, ClusterAction, EventCode
 from headrace.cluster.protocol.control import ServiceAck
 from headrace.cluster.protocol.header import pack_header
@@ -133,7 +133,7 @@ def test_a_snapshot_is_of_one_turn_however_long_it_takes_to_write(
         yield from 1000 * list(snapshot_messages(*state))
         turns.append(member.context.now_ns)
 
-    monkeypatch.setattr(snapshotting, "snapshot_messages", many)
+    monkeypatch.setattr(snapshots, "snapshot_messages", many)
     member.module.request(Toggle.SNAPSHOT)
     member.until(lambda: member.module.snapshot_count == 1, "a snapshot")
     began, ended = turns
@@ -149,7 +149,7 @@ def test_the_log_before_a_snapshot_can_be_purged(member: Member, script: Script)
     member.until(lambda: member.context.counters.snapshot_count.value == 1, "a snapshot")
     log, committed = member.context.plan.log, member.module.commit_position
     new_start = member.context.plan.snapshots[0].log_position // SEGMENT_LENGTH * SEGMENT_LENGTH
-    asked = member.context.archive.ask(requests.purge_segments(log.recording_id, new_start))
+    asked = member.context.archive.ask(calls.purge_segments(log.recording_id, new_start))
     member.until(lambda: asked.is_done, "the purge")
     assert member.context.archive.answer(asked) == new_start // SEGMENT_LENGTH
     member.restart(keeps_writes=True)
@@ -176,8 +176,8 @@ def member_that_ends_unrecorded(member: Member, monkeypatch: pytest.MonkeyPatch)
     """A member that is told to end while the archive lags behind; gives up to where the log is agreed upon."""
     member.until(lambda: member.module.commit_position > 0, "the first entry")
     committed = member.module.commit_position
-    monkeypatch.setattr(Leadership, "append_position", property(lambda _: committed))
-    writer = member.module._leadership.writer
+    monkeypatch.setattr(LogRecording, "position", property(lambda _: committed))
+    writer = member.module._term_log.leader.writer
     assert writer is not None
     assert writer.action(ClusterAction.SNAPSHOT, member.context.now, flags=1) is not None
     member.module.request(Toggle.ABORT)
@@ -206,7 +206,7 @@ def test_a_member_that_ends_comes_to_its_end_without_its_recording(
 ) -> None:
     member_that_ends_unrecorded(member, monkeypatch)
     recording_id = member.context.recording_log.last_term.recording_id
-    asked = member.context.archive.ask(requests.stop_recording_by_id(recording_id))
+    asked = member.context.archive.ask(calls.stop_recording_by_id(recording_id))
     member.until(lambda: asked.is_done, "the stop of the recording")
     member.until(lambda: member.module.has_terminated, "the end")
     assert member.context.counters.election_count.value == 1
@@ -239,7 +239,7 @@ def test_a_suspended_cluster_is_suspended_after_a_restart(member: Member) -> Non
 def test_a_log_that_is_recorded_no_more_brings_a_new_term(member: Member, script: Script) -> None:
     script.connect()
     recording_id = member.context.recording_log.last_term.recording_id
-    asked = member.context.archive.ask(requests.stop_recording_by_id(recording_id))
+    asked = member.context.archive.ask(calls.stop_recording_by_id(recording_id))
     member.until(lambda: asked.is_done, "the stop of the recording")
     member.context.archive.answer(asked)
     member.until(lambda: member.module.leadership_term_id == 1 and member.module.is_leader, "a new term")
@@ -420,10 +420,10 @@ def test_a_recording_log_that_was_lost_is_no_new_cluster(member: Member, script:
 @pytest.mark.parametrize(
     "until",
     [
-        lambda context, leadership: context.node_state.candidate_term.term_id == 0,
-        lambda context, leadership: leadership._publication is not None,
-        lambda context, leadership: any(one.type_id == RECORDING_POSITION for one in context.client.counters),
-        lambda context, leadership: len(context.recording_log),
+        lambda context, term_log: context.node_state.candidate_term.term_id == 0,
+        lambda context, term_log: term_log.leader.session_id is not None,
+        lambda context, term_log: any(one.type_id == RECORDING_POSITION for one in context.client.counters),
+        lambda context, term_log: len(context.recording_log),
     ],
     ids=["voted", "log", "recording", "term"],
 )
@@ -432,7 +432,7 @@ def test_a_first_start_that_is_killed_is_done_again(
 ) -> None:
     """Of a recording without a term nothing was told to a client."""
     member = Member(world, world.add_node("leader"))
-    member.until(lambda: until(member.context, member.module._leadership), "that step")
+    member.until(lambda: until(member.context, member.module._term_log), "that step")
     member.restart(keeps_writes=True)
 
 
@@ -556,9 +556,9 @@ def test_a_module_ends_with_its_driver(member: Member) -> None:
     ("settings", "words"),
     [
         ({"members": None}, "members=None: is required"),
-        ({"members": "nonsense"}, "must be id,ingress,consensus,log,catchup,archive"),
-        ({"members": MEMBERS + "|" + MEMBERS.replace("0,", "1,", 1)}, "names several members"),
-        ({"members": MEMBERS, "member_id": 3}, "member_id=3: must be one of"),
+        ({"members": "0,nonsense"}, "or id,ingress,consensus,log,catchup,archive for each member"),
+        ({"members": "leader,other"}, "is required in a cluster of several"),
+        ({"members": MEMBERS, "member_id": 3}, "member_id=3: must be an id of members: 0"),
         ({"members": MEMBERS, "ingress_channel": None}, "ingress_channel=None: is required"),
         ({"members": MEMBERS, "member_endpoints": "a:1,b:2"}, "member_endpoints='a:1,b:2': must be"),
         ({"members": MEMBERS, "startup_canvass_timeout_ns": 1}, "at least twice leader_heartbeat_timeout_ns"),
@@ -634,14 +634,15 @@ def test_an_entry_that_names_an_older_snapshot_ends_the_start(member: Member, sc
     )
 
 
-def test_a_recording_log_that_was_cut_brings_no_error_for_a_snapshot_that_cannot_be_noted(
+def test_a_recording_log_that_was_cut_has_the_terms_again_that_the_log_has(
     member: Member, script: Script, caplog: pytest.LogCaptureFixture
 ) -> None:
     member.restart(keeps_writes=True)
     counters = member.context.counters
     counters.toggle.value = Toggle.SNAPSHOT
     member.until(lambda: counters.snapshot_count.value == 1, "a snapshot")
-    first = next(iter(member.context.recording_log))
+    terms = [entry for entry in member.context.recording_log if entry.is_term]
+    first = terms[0]
     member.node.crash(keeps_writes=True)
     with contextlib.closing(member.node.disk("cluster").open(RECORDING_LOG_NAME)) as file:
         file.set_length(first.length)
@@ -649,7 +650,10 @@ def test_a_recording_log_that_was_cut_brings_no_error_for_a_snapshot_that_cannot
     with caplog.at_level(logging.INFO):
         member.start()
         member.await_leader()
-    assert "is not noted: the recording log has no leadership term 1" in caplog.text
+    found = [entry for entry in member.context.recording_log if entry.is_term]
+    bases = [(entry.leadership_term_id, entry.term_base_log_position) for entry in found]
+    assert bases[:2] == [(entry.leadership_term_id, entry.term_base_log_position) for entry in terms]
+    assert [entry.leadership_term_id for entry in member.context.recording_log if entry.is_snapshot] == [1]
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
@@ -676,16 +680,18 @@ def test_a_damaged_log_ends_the_start_and_says_so(member: Member, script: Script
 
 def test_a_service_that_has_two_containers_is_named(world: World) -> None:
     member = Member(world, world.add_node("leader"), service_count=1)
-    client, config = member.node.connect(), member.module.config
+    clients, config = [member.node.connect() for _ in range(2)], member.module.config
     # Without one, the module has nothing that it could ask to join.
-    service = client.add_subscription(config.control_channel, config.service_stream_id)
-    control = client.add_publication(config.control_channel, config.consensus_module_stream_id)
-    for client_id in (1 << 40, 1 << 41):
-        ack = ServiceAck(log_position=0, timestamp=0, ack_id=0, relevant_id=client_id, service_id=0)
-        member.until(lambda ack=ack: control.offer(encode(ack)) > 0, "the control stream")  # type: ignore[misc]
+    service = clients[0].add_subscription(config.control_channel, config.service_stream_id)
+    member.until(lambda: find(clients[0], ClusterCounter.RECOVERY_STATE, 0), "a module that takes services")
+    for client in clients:
+        control = client.add_publication(config.control_channel, config.consensus_module_stream_id)
+        ack = ServiceAck(log_position=0, timestamp=0, ack_id=0, relevant_id=client.client_id, service_id=0)
+        member.until(lambda to=control, ack=ack: to.offer(encode(ack)) > 0, "the control stream")  # type: ignore[misc]
     member.until(lambda: member.module.failure is not None, "the end of the module")
     assert service.is_connected
     assert isinstance(member.module.failure, ClusterTerminalError)
-    assert f"service_id=0 has two containers, of the clients {1 << 40} and {1 << 41}" in str(
-        member.module.failure
+    assert (
+        f"service_id=0 has two containers, of the clients {clients[0].client_id} and {clients[1].client_id}"
+        in str(member.module.failure)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from headrace.archive.client import requests
+from headrace.archive.client import calls
 from headrace.client import __commit__, __version__
 from headrace.cluster import ClusteredService, ServiceContainer
 from headrace.testing import World
@@ -13,7 +13,7 @@ from tests.cluster.members import CLIENT_VERSION, Member, Script
 CLUSTER_ID, SERVICE_ID = 7, 0
 VERSION = f"version={__version__} commit={__commit__}"
 LABELS = {
-    200: "Consensus Module state",
+    200: "Consensus Module state / streams=104,105",
     201: "Cluster node role",
     202: "Cluster control toggle",
     203: "Cluster commit-pos:",
@@ -105,7 +105,7 @@ def test_counters_have_the_types_keys_and_labels_of_the_specification() -> None:
 
         # The log is no longer recorded, which brings an election: the next leader knows no more than the channel.
         recording_id = member.context.recording_log.last_term.recording_id
-        asked = member.context.archive.ask(requests.stop_recording_by_id(recording_id))
+        asked = member.context.archive.ask(calls.stop_recording_by_id(recording_id))
         member.until(lambda: asked.is_done, "the stop of the recording")
         member.until(lambda: member.module.leadership_term_id == 1 and member.module.is_leader, "a new term")
         member.until(lambda: SESSION in found(), "the session's counter again")

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from headrace.archive.files.storage import DirectoryStorage
+from headrace._agent.storage import DirectoryStorage
 from headrace.cli.app import app
 from headrace.clock import SYSTEM_CLOCK
-from headrace.cluster.directory import ClusterDirectory
 from headrace.cluster.errors import ClusterFileError
-from headrace.cluster.log.recording_log import RECORDING_LOG_NAME, RecordingLog
-from headrace.cluster.mark_file import MARK_NAME, ClusterComponentType, ClusterMarkFile
+from headrace.cluster.files.directory import ClusterDirectory
+from headrace.cluster.files.mark_file import MARK_NAME, ClusterComponentType, ClusterMarkFile
+from headrace.cluster.files.recording_log import RECORDING_LOG_NAME, RecordingLog
 from headrace.testing import ManualClock
 from tests.cluster.test_mark_file import FIELDS
 from tests.cluster.test_recording_log import TIME, add_snapshot, snapshot
@@ -208,7 +208,7 @@ def test_a_dry_run_and_a_no_change_nothing(tmp_path: Path) -> None:
     (tmp_path / RECORDING_LOG_NAME).write_bytes(before)
     where = "the snapshot at position 640 of term 0"
     assert run("invalidate-latest-snapshot", str(tmp_path), "-n").output == (
-        f"would invalidate {where}; the next start replays the log from position 0 on\n"
+        f"would invalidate {where}; the next start replays the log from position 0\n"
     )
     assert run("seed", str(tmp_path), "-n").output == (
         f"the next start would begin a new log from {where}, without the messages after it\n"
@@ -224,7 +224,7 @@ def test_a_dry_run_and_a_no_change_nothing(tmp_path: Path) -> None:
     ("meanwhile", "said"),
     [
         (lambda directory: mark(directory, SYSTEM_CLOCK.epoch_ms()), "pid=4711 runs a CONSENSUS_MODULE"),
-        (lambda directory: take_a_snapshot(directory), "another latest snapshot by now; nothing was changed"),
+        (lambda directory: take_a_snapshot(directory), "another latest snapshot now; nothing was changed"),
     ],
 )
 def test_a_member_that_ran_while_a_person_was_asked_keeps_its_log(
@@ -269,7 +269,7 @@ def test_a_log_is_seeded(tmp_path: Path) -> None:
     assert (tmp_path / "recording.log.bak").read_bytes() == before
     again = run("seed", str(tmp_path), "-y")
     assert again.exit_code == 255
-    assert "a snapshot at position 0 and nothing else already; nothing was changed" in again.output
+    assert "already has only a snapshot at position 0; nothing was changed" in again.output
     with ClusterDirectory(tmp_path).changed_recording_log() as log:
         assert log.seed_from_latest_snapshot() == 3
     assert (tmp_path / "recording.log.bak").read_bytes() == before

@@ -8,11 +8,11 @@ from unittest.mock import Mock, patch
 
 import pytest
 
-from headrace.archive.files.storage import Storage
-from headrace.cluster.ground.courses import Course
-from headrace.cluster.log.recording_log import RecordingLog
-from headrace.cluster.member import snapshotting
-from headrace.cluster.node_state import CandidateTerm, NodeStateFile
+from headrace._agent.storage import Storage
+from headrace._agent.tasks import Task
+from headrace.cluster.files.node_state import CandidateTerm, NodeStateFile
+from headrace.cluster.files.recording_log import RecordingLog
+from headrace.cluster.member import snapshots
 from headrace.testing import Killed, SimulatedStorage
 from tests.cluster.test_recording_log import LOG_ID, TIME, add_snapshot
 
@@ -61,19 +61,19 @@ def seed(log: RecordingLog) -> None:
 def validate(log: RecordingLog) -> None:
     """As a module does that an operator asks to, whose archive has lost the service's part of the latest snapshot."""
 
-    def asked(recording_id: int) -> Course[object]:
+    def asked(recording_id: int) -> Task[object]:
         yield
         return None if recording_id == 21 else object()
 
-    def planned(_: object) -> Course[None]:
+    def planned(_: object) -> Task[None]:
         yield
 
     context = SimpleNamespace(recording_log=log, archive=SimpleNamespace(asked=asked), log=Mock())
     with (
-        patch.object(snapshotting.requests, "find_recording", lambda recording_id: recording_id),
-        patch.object(snapshotting, "find_plan", planned),
+        patch.object(snapshots.calls, "find_recording", lambda recording_id: recording_id),
+        patch.object(snapshots, "find_plan", planned),
     ):
-        for _ in snapshotting.Snapshotting(cast("Any", context), cast("Any", None)).validated():
+        for _ in snapshots.Snapshots(cast("Any", context), cast("Any", None)).validated():
             pass
 
 

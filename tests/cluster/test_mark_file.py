@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from headrace.archive.files.storage import DirectoryStorage
+from headrace._agent.storage import DirectoryStorage
 from headrace.cluster.errors import ClusterFileError
-from headrace.cluster.mark_file import (
+from headrace.cluster.files.mark_file import (
     UNKNOWN_LOG,
     ClusterComponentType,
     ClusterMarkFile,

@@ -7,25 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace import ConfigError
+from headrace._base.states import NoEvents
+from headrace.cluster.common.members import ingress_endpoints, members_text, parse_members
+from headrace.cluster.common.snapshots import SnapshotPoint
 from headrace.cluster.errors import ClusterError
-from headrace.cluster.ground.snapshots import SnapshotPoint
 from headrace.cluster.member.applied import Applied
 from headrace.cluster.member.egress import egress_channel
-from headrace.cluster.member.election import (
-    AppendTerm,
-    CreateLog,
-    Election,
-    JoinLog,
-    Lead,
-    LeaveTerm,
-    Progress,
-    ReplayLog,
-    StandForTerm,
-)
-from headrace.cluster.member.members import ingress_endpoints, members_text, parse_members, quorum_of
 from headrace.cluster.member.pending_messages import PendingMessages, service_id_of
-from headrace.cluster.member.snapshot import SnapshotLoader, snapshot_messages
-from headrace.cluster.member.states import ElectionState, ModuleState
+from headrace.cluster.member.snapshot_format import SnapshotLoader, snapshot_messages
+from headrace.cluster.member.states import ModuleState
 from headrace.cluster.member.timers import Timers
 from headrace.cluster.protocol.codes import CloseReason, ClusterTimeUnit
 from headrace.cluster.protocol.log import SessionOpenEvent
@@ -257,7 +247,7 @@ POINT = SnapshotPoint(960, 2, ClusterTimeUnit.MILLIS, 1)
 
 
 def filled() -> Applied:
-    applied = Applied(2)
+    applied = Applied(2, NoEvents())
     for session_id in (1, 4, 9):
         event = SessionOpenEvent(
             leadership_term_id=0,
@@ -267,10 +257,10 @@ def filled() -> Applied:
             response_stream_id=102,
             response_channel=f"aeron:udp?endpoint=client:{session_id}",
         )
-        applied.sessions.logged_open(event, 100 * session_id, 5)
+        applied.sessions.logged_open(event, 100 * session_id)
     closing = applied.sessions.get(4)
     assert closing is not None
-    applied.sessions.close(closing, CloseReason.SERVICE_ACTION)
+    applied.sessions.close(closing, CloseReason.SERVICE_ACTION, "a service closes it")
     applied.timers.schedule(77, 1234)
     applied.timers.schedule(78, 99)
     applied.pending[1].add(b"to myself")
@@ -283,7 +273,7 @@ def stored(applied: Applied) -> list[bytes]:
 
 
 def loaded(messages: list[bytes], point: SnapshotPoint = POINT) -> Applied:
-    applied = Applied(2)
+    applied = Applied(2, NoEvents())
     loader = SnapshotLoader(point, applied.sessions, applied.timers, applied.pending)
     for message in messages:
         loader.take(message)
@@ -328,56 +318,6 @@ def test_a_snapshot_with_a_hole_is_refused_or_not_done(dropped: int) -> None:
         assert stored(loaded(messages)) == stored(filled())
 
 
-# --- elections -------------------------------------------------------------------------------------------------------
-
-
-def test_a_new_member_leads_term_0_without_a_replay() -> None:
-    election = Election(Progress(-1, 0, 0, -1, True))
-    assert election.action == StandForTerm(0, 0)
-    election.stood(0)
-    assert election.action == CreateLog(0)
-    election.log_created()
-    assert election.action == JoinLog(0, 0, True)
-    election.joined()
-    assert election.action == AppendTerm(0, 0)
-    election.term_appended()
-    assert election.action == Lead(0, 0, True)
-    assert election.state is ElectionState.CLOSED
-
-
-def test_a_member_with_a_log_replays_it_first_and_never_stands_for_an_old_term() -> None:
-    election = Election(Progress(3, 96, 960, 8, True))
-    assert election.action == StandForTerm(9, 960)
-    election.stood(9)
-    election.log_created()
-    assert election.action == ReplayLog(96, 960)
-    election.replayed(960)
-    assert election.action == JoinLog(9, 960, True)
-
-
-@pytest.mark.parametrize(("is_begun", "term_id"), [(True, 5), (False, 4)])
-def test_what_fails_begins_anew_with_another_term_or_with_one_that_no_file_has(
-    is_begun: bool, term_id: int
-) -> None:
-    election = Election(Progress(3, 96, 960, 3, False))
-    assert election.action == LeaveTerm(96)
-    election.left_term(960)
-    election.stood(4)
-    election.log_created()
-    election.failed(96, "the disk is full", is_begun=is_begun)
-    assert election.state is ElectionState.INIT
-    assert election.action == LeaveTerm(96)
-    election.left_term(960)
-    assert election.action == StandForTerm(term_id, 960)
-
-
-def test_a_term_of_an_election_before_is_not_stood_for_again() -> None:
-    election = Election(Progress(3, 96, 960, 7, False))
-    election.failed(96, "the archive does not answer", is_begun=False)
-    election.left_term(960)
-    assert election.action == StandForTerm(8, 960)
-
-
 # --- members and channels --------------------------------------------------------------------------------------------
 
 
@@ -397,10 +337,6 @@ def test_members_that_are_none_are_refused(text: str) -> None:
         parse_members(text)
 
 
-def test_quorums() -> None:
-    assert [quorum_of(count) for count in (1, 2, 3, 4, 5)] == [1, 2, 2, 3, 3]
-
-
 @pytest.mark.parametrize(
     ("template", "wanted", "is_ipc_allowed", "channel"),
     [
@@ -410,6 +346,15 @@ def test_quorums() -> None:
         ("aeron:udp?endpoint=b:2", "aeron:ipc", False, "aeron:udp?endpoint=b:2"),
         ("aeron:udp?endpoint=b:2", "aeron:ipc", True, "aeron:ipc"),
         (None, "aeron:ipc", False, "aeron:ipc"),
+        (None, "aeron:udp?endpoint=a:1|linger=1h", False, None),
+        (None, "aeron:udp?endpoint=a:1|linger=3600s", False, "aeron:udp?endpoint=a:1|linger=5s"),
+        (
+            "aeron:udp?linger=1s",
+            "aeron:udp?endpoint=a:1|linger=3600s",
+            False,
+            "aeron:udp?endpoint=a:1|linger=1s",
+        ),
+        (None, "aeron:udp?endpoint=a:1|linger=0", False, "aeron:udp?endpoint=a:1|linger=0"),
         (None, "aeron:ipc?term-length=1g|sparse=false", False, "aeron:ipc?sparse=true|term-length=67108864"),
         (
             "aeron:udp?term-length=1m",
@@ -420,13 +365,17 @@ def test_quorums() -> None:
     ],
 )
 def test_the_template_of_answers(
-    template: str | None, wanted: str, is_ipc_allowed: bool, channel: str
+    template: str | None, wanted: str, is_ipc_allowed: bool, channel: str | None
 ) -> None:
+    if channel is None:
+        with pytest.raises(ConfigError, match="linger=1h"):
+            egress_channel(template, wanted, is_ipc_allowed)
+        return
     assert egress_channel(template, wanted, is_ipc_allowed) == channel
 
 
 def test_an_action_that_was_not_committed_is_undone() -> None:
-    applied = Applied(0)
+    applied = Applied(0, NoEvents())
     applied.acted(100, ModuleState.ACTIVE)
     applied.acted(200, ModuleState.SUSPENDED)
     assert applied.restore_uncommitted(100) == ([], ModuleState.SUSPENDED)

@@ -14,8 +14,9 @@ import pytest
 
 from headrace.archive.protocol.counters import RECORDING_POSITION, archive_id_of, recording_position_key
 from headrace.cluster import Cluster, ClusteredService, ServiceContainer
+from headrace.cluster.common.counters import ClusterCounter, find
 from headrace.cluster.errors import ClusterTerminalError
-from headrace.cluster.member.leadership import Leadership
+from headrace.cluster.member.log_recording import LogRecording
 from headrace.cluster.member.states import Toggle
 from headrace.cluster.protocol.codes import EventCode
 from headrace.cluster.protocol.control import ServiceAck
@@ -68,8 +69,10 @@ def test_rule_18_a_member_without_one_of_its_services_does_not_lead(world: World
 def test_rule_18_an_acknowledgement_that_is_not_due_ends_the_member(world: World) -> None:
     member = leader(world, service_count=1)
     config = member.module.config
-    control = member.node.connect().add_publication(config.control_channel, config.consensus_module_stream_id)
-    wrong = ServiceAck(log_position=96, timestamp=0, ack_id=0, relevant_id=1 << 40, service_id=0)
+    client = member.node.connect()
+    member.until(lambda: find(client, ClusterCounter.RECOVERY_STATE, 0), "a module that takes services")
+    control = client.add_publication(config.control_channel, config.consensus_module_stream_id)
+    wrong = ServiceAck(log_position=96, timestamp=0, ack_id=0, relevant_id=client.client_id, service_id=0)
     member.until(lambda: control.offer(encode(wrong)) > 0, "the control stream")
     member.until(lambda: member.module.failure is not None, "the end of the module")
     assert "ack out of sequence: service_id=0 acknowledges position 96" in str(member.module.failure)
@@ -92,10 +95,10 @@ def test_rule_24_a_session_that_was_not_agreed_upon_is_closed_by_an_election(
     script = Script(member, world.add_node("client"))
     position = member.module.commit_position
     with monkeypatch.context() as patch:
-        patch.setattr(Leadership, "append_position", position)
+        patch.setattr(LogRecording, "position", position)
         script.send(script.request())
         member.until(lambda: len(member.context.applied.sessions), "a session that is not agreed upon")
-        patch.setattr(Leadership, "is_recorded", False)
+        patch.setattr(LogRecording, "is_active", False)
         member.until(lambda: not member.module.is_leader, "an election")
     told = script.answer()
     assert (told.code, told.detail) == (EventCode.CLOSED, "election")
@@ -140,17 +143,20 @@ def test_a_start_tells_clients_of_before_that_their_sessions_are_over(
     member = leader(world, sync_level=1)
     member.await_leader()
     scripts = [Script(member, world.add_node(name)) for name in ("client", "gone")]
-    ids = [script.connect().cluster_session_id for script in scripts]
+    opened = [script.connect() for script in scripts]
     scripts[1].client.close()
     since_ns = scripts[0].client.clock.monotonic_ns()
     member.restart(keeps_writes=keeps_writes)
     told = scripts[0].answer()
-    assert (told.code, told.cluster_session_id, told.detail) == (EventCode.CLOSED, ids[0], "TIMEOUT")
+    assert (told.code, told.detail) == (EventCode.CLOSED, "TIMEOUT")
+    for name in ("cluster_session_id", "leadership_term_id"):
+        # A client believes a word of the term that it knows.
+        assert getattr(told, name) == getattr(opened[0], name)
     assert scripts[0].client.clock.monotonic_ns() - since_ns < 5_000_000_000
     assert len(member.context.applied.sessions) == 0
     world.run_for(30)
-    farewells = member.module._checking._farewells
-    assert (farewells._tried, list(farewells._waiting)) == ([], [])
+    closes = member.module._session_checks._session_closes
+    assert (closes._tried, list(closes._waiting)) == ([], [])
 
 
 class Closing(Echo):
@@ -227,7 +233,7 @@ def test_rule_29_a_log_of_another_version_or_unit_ends_the_member(
 def test_rule_38_a_position_that_another_archive_of_the_driver_counts_is_none(world: World) -> None:
     member = leader(world)
     member.await_leader()
-    archive, session_id = member.context.archive, member.module._leadership.log_session_id
+    archive, session_id = member.context.archive, member.module._term_log.leader.session_id
     [own] = [
         one
         for one in member.context.client.counters

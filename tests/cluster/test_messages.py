@@ -8,6 +8,7 @@ import pytest
 
 from headrace.cluster.protocol.codes import ClusterTimeUnit, EventCode
 from headrace.cluster.protocol.consensus import BackupResponse, SnapshotRecording
+from headrace.cluster.protocol.control import ServiceTerminationPosition
 from headrace.cluster.protocol.header import pack_header, with_header
 from headrace.cluster.protocol.log import NewLeadershipTermEvent
 from headrace.cluster.protocol.messages import MessageError, decode, encode, schema
@@ -99,6 +100,8 @@ def test_what_an_older_sender_leaves_out_has_its_default() -> None:
     assert decode(shortened(term, 40, 3)) == dataclasses.replace(
         term, time_unit=ClusterTimeUnit.MILLIS, app_version=0
     )
+    end = ServiceTerminationPosition(log_position=8, ack_required=False)
+    assert decode(shortened(end, 8, 16)) == dataclasses.replace(end, ack_required=True)
 
 
 def test_a_client_of_version_13_says_nothing_of_itself() -> None:

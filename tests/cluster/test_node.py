@@ -32,11 +32,11 @@ from headrace.cluster import (
     ServiceContainer,
 )
 from headrace.cluster.aio import AsyncClusterClient
-from headrace.cluster.directory import ClusterDirectory
-from headrace.cluster.log.entries import EntryType
+from headrace.cluster.files.directory import ClusterDirectory
+from headrace.cluster.files.recording_log_entries import EntryType
 from headrace.cluster.member.states import Toggle
+from headrace.cluster.node.turns import NodeTurns
 from headrace.cluster.objects import AsyncObjectClient, ObjectClient, command
-from headrace.cluster.turns import NodeTurns
 from tests.helpers import TIMEOUT_S, await_true
 
 
@@ -177,7 +177,7 @@ def test_a_snapshot_that_the_end_of_the_node_prevents_is_told(
         while has_begun and node.module.state is not ModuleState.SNAPSHOT:
             node.do_work()
     (error,) = errors
-    assert "closed before the snapshot that was asked for was taken" in error
+    assert "closed before the requested snapshot was taken" in error
     with ClusterDirectory(tmp_path / "node" / "cluster").recording_log() as log:
         assert len([entry for entry in log if entry.type is EntryType.SNAPSHOT]) == 2  # of one snapshot
 
@@ -387,7 +387,7 @@ class Closer(Total):
             return
         try:
             self.asked()
-        except ClusterError as refused:
+        except HeadraceError as refused:
             self.noted.append(str(refused))
         self.noted.append(f"{handler} returns")
 
@@ -477,6 +477,14 @@ def test_a_nodes_parts_use_the_same_streams(tmp_path: Path) -> None:
         ({"aeron_directory": "/dev/shm/x"}, "aeron_directory='/dev/shm/x': must be left out"),
         ({"ingress_endpoint": "localhost"}, "^ingress_endpoint='localhost': must be host:port"),
         ({"ingress_endpoint": "a:1,b:2"}, "^ingress_endpoint='a:1,b:2': must be host:port"),
+        (
+            {"ingress_endpoint": "a:1", "members": "a"},
+            "^ingress_endpoint='a:1': must be left out where members",
+        ),
+        (
+            {"members": "alpha,beta"},
+            "^member_id=None: is required, as no member has the name of this machine",
+        ),
         ({"ingress_endpoint": "a:65536"}, "^ingress_endpoint='a:65536': must be host:port"),
         ({"ingress_endpoint": "a:1|b"}, r"^ingress_endpoint='a:1\|b': must be host:port"),
         ({"session_timeout_ns": 0}, "^session_timeout_ns=0: must be"),
@@ -494,7 +502,9 @@ def test_what_a_node_cannot_carry_out_is_refused(
 
 def test_a_wrong_setting_starts_no_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[object] = []
-    monkeypatch.setattr("headrace.cluster.node.MediaDriver", lambda **settings: started.append(settings))
+    monkeypatch.setattr(
+        "headrace.cluster.node.cluster_node.MediaDriver", lambda **settings: started.append(settings)
+    )
     with pytest.raises(ConfigError, match=r"^members="):
         ClusterNode(Total(), directory=tmp_path, members="0,a")
     assert not started
@@ -583,8 +593,8 @@ def test_an_object_and_a_class_are_told_what_makes_a_service_of_them(tmp_path: P
         (Jobs(), r"ObjectService\(.*Jobs\(\)\)"),
         (Jobs, r"ObjectService\(.*Jobs\(\)\)"),
         (Total, r"give an instance of it: Total\(\)"),
-        ([Total()], "give each service as an argument of its own"),
-        (make, r"if this function gives one, call it: .*make\(\)"),
+        ([Total()], "give each service as a separate argument"),
+        (make, r"if this function returns one, call it: .*make\(\)"),
         (Sums(), r"have its class inherit from that: class .*Sums\(ClusteredService\)"),
     ):
         text = f"must be a headrace.cluster.ClusteredService; .*{text}"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from headrace.archive.client import requests
+from headrace.archive.client import calls
 from headrace.cluster import (
     ClusterError,
     ClusterNode,
@@ -35,9 +36,9 @@ def test_the_log_of_another_cluster_is_refused_and_nothing_of_it_is_applied(
 ) -> None:
     """Both archives number their first recording 0, so that the number says nothing; and it may be active."""
     stopped: list[int] = []
-    stop = requests.stop_recording_by_id
+    stop = calls.stop_recording_by_id
     monkeypatch.setattr(
-        requests, "stop_recording_by_id", lambda number: (stopped.append(number), stop(number))[1]
+        calls, "stop_recording_by_id", lambda number: (stopped.append(number), stop(number))[1]
     )
     for name in ("own", "other"):
         for life in range(lives):
@@ -71,7 +72,8 @@ def test_what_an_older_archive_lacks_of_the_log_is_told(tmp_path: Path) -> None:
     with ClusterNode(Total(), directory=tmp_path, on_error=errors.append) as node:
         node.wait_until_leader(TIMEOUT_S)
     (told,) = errors
-    assert "entries of the log are lost: the archive has it up to position " in told
+    assert "the archive has the log up to position " in told
+    assert "only, but term 2 ended at position " in told
     assert "restore both from one copy" in told
 
 
@@ -121,4 +123,23 @@ def test_a_directory_that_was_another_members_is_told(
         assert sums(node, 1) == [1]
     with ClusterNode(Total(), directory=tmp_path, cluster_id=4) as node:
         assert sums(node, 1) == [2]
-    assert "the directory was of cluster_id=3 member_id=0, and goes on as of cluster_id=4" in caplog.text
+    assert (
+        "the directory belonged to cluster_id=3 member_id=0, and now belongs to cluster_id=4" in caplog.text
+    )
+
+
+def test_the_directories_of_a_new_node_are_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forced, force = set[str](), os.fsync
+
+    def noting(descriptor: int) -> None:
+        forced.add(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        force(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noting)
+    directory = tmp_path / "data" / "node"
+    with ClusterNode(Total(), directory=directory) as node:
+        assert sums(node, 1) == [1]
+    holders = [directory / "cluster", directory / "archive", directory, directory.parent, tmp_path]
+    assert [str(holder) for holder in holders if str(holder) not in forced] == []

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from headrace.archive.files.storage import DirectoryStorage
+from headrace._agent.storage import DirectoryStorage
 from headrace.cluster.errors import ClusterFileError
-from headrace.cluster.node_state import NODE_STATE_NAME, CandidateTerm, NodeStateFile
+from headrace.cluster.files.node_state import NODE_STATE_NAME, CandidateTerm, NodeStateFile
 
 VOTE = CandidateTerm(7, 1_700_000_000_000, 4096)
 
@@ -63,7 +63,7 @@ def test_an_entry_of_an_older_member_may_stand_between(tmp_path: Path) -> None:
     [
         (0, bytes(4), "version=0"),
         (0, b"\0\0\1\0", "version=65536"),
-        (12, b"\x6f\0", "no whole entry of the candidate term, and footer, up to offset=8"),
+        (12, b"\x6f\0", "no whole entry of the candidate term and footer before offset=8"),
         (16, b"\xff\xff\xff\x7f", "no whole entry"),
         (16, bytes(4), "no whole entry"),
         (50, bytes(2), "no whole entry"),

@@ -56,7 +56,7 @@ class Queued(collections.deque[int]):
         (Derived(), r"^Derived\.beside: must be annotated in its class"),
         (
             Listed(),
-            r"^Listed: must not inherit from dict, whose state is in no attribute.*keep a dict in an attribute",
+            r"^Listed: must not inherit from dict, whose state is not in attributes.*keep a dict in an attribute",
         ),
         (Queued(), r"^Queued: must not inherit from deque"),
     ],

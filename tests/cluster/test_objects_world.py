@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from headrace import ArchiveError
+from headrace._agent.tasks import Task
 from headrace.cluster import (
     ClusterTimeoutError,
     ServiceContainer,
 )
-from headrace.cluster.ground.courses import Course
-from headrace.cluster.ground.node_archive import NodeArchive
+from headrace.cluster.common.node_archive import NodeArchive
 from headrace.cluster.member.states import Toggle
 from headrace.cluster.objects import (
     AsyncObjectClient,
@@ -149,7 +149,9 @@ def test_without_a_cluster_connect_and_calls_end_with_their_time() -> None:
         with ObjectClient.connect(Ledger, app.connect(), **given) as client:
             lab.node.crash()
             begun_s = world.now_s
-            with pytest.raises(ClusterTimeoutError, match=r"note\(\), which may be carried out: 7 s"):
+            with pytest.raises(
+                ClusterTimeoutError, match=r"note\(\); the call may still be carried out: 7 s"
+            ):
                 client.object.note(1)
             assert 7 <= world.now_s - begun_s < 7.1
         with pytest.raises(ClusterTimeoutError, match=r"has not answered: 7 s are over: no session"):
@@ -181,7 +183,7 @@ def test_a_snapshot_that_the_archive_refuses_makes_of_the_state_what_a_replay_do
         member, app = lab.member, world.add_node("app")
         recorded = NodeArchive.recorded
 
-        def refused(archive: NodeArchive, *values: Any) -> Course[Any]:
+        def refused(archive: NodeArchive, *values: Any) -> Task[Any]:
             if archive is not member.context.archive:
                 raise ArchiveError("refused")
             return (yield from recorded(archive, *values))

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from headrace.archive.files.storage import DirectoryStorage
+from headrace._agent.storage import DirectoryStorage
 from headrace.cluster.errors import ClusterFileError
-from headrace.cluster.log.entries import ENDPOINT_LENGTH_MAX, Entry, EntryType
-from headrace.cluster.log.recording_log import RECORDING_LOG_NAME, RecordingLog
+from headrace.cluster.files.recording_log import RECORDING_LOG_NAME, RecordingLog
+from headrace.cluster.files.recording_log_entries import ENDPOINT_LENGTH_MAX, Entry, EntryType
 
 LOG_ID = 7
 TIME = 1_000
@@ -81,6 +81,20 @@ def test_a_snapshot_is_that_of_the_module_and_of_each_service(tmp_path: Path) ->
             log.latest_snapshot(7)
 
 
+def test_a_backup_copies_the_whole_snapshot_up_to_a_position(tmp_path: Path) -> None:
+    with opened(tmp_path) as log:
+        log.append_term(LOG_ID, 0, 0, TIME)
+        add_snapshot(log, 10, 0, 0, 640)
+        add_snapshot(log, 20, 0, 0, 1280)
+        # A kill left the parts of the services alone.
+        for number, service_id in enumerate((1, 0)):
+            log.append_snapshot(snapshot(30 + number, 0, 0, 1920, service_id))
+        for position, first_id in ((1 << 62, 20), (1280, 20), (1279, 10), (0, 10)):
+            found = [(one.recording_id, one.service_id) for one in log.snapshot_up_to(position, 2)]
+            assert found == [(first_id, 1), (first_id + 1, 0), (first_id + 2, -1)]
+        assert log.snapshot_up_to(1 << 62, 3) == []
+
+
 def test_an_invalid_snapshot_is_not_used_and_comes_back_when_it_is_taken_again(tmp_path: Path) -> None:
     with opened(tmp_path) as log:
         log.append_term(LOG_ID, 0, 0, TIME)
@@ -133,7 +147,7 @@ def test_terms_that_were_not_seen_are_filled_in(tmp_path: Path) -> None:
         log.ensure_coherent(LOG_ID, None, ahead)
         assert log.last_term is not None
         assert log.last_term.term_base_log_position == 9216
-        with pytest.raises(ClusterFileError, match="term 6 has no end, and term 7 no begin"):
+        with pytest.raises(ClusterFileError, match="term 6 has no end, and term 7 has no begin"):
             log.ensure_coherent(LOG_ID, None, dataclasses.replace(ahead, leadership_term_id=7))
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from headrace._agent.storage import DirectoryStorage
 from headrace.archive.files.catalog import Catalog
-from headrace.archive.files.storage import DirectoryStorage
 from headrace.cli.app import app
 from headrace.cluster.errors import ClusterFileError
-from headrace.cluster.log.recording_log import RecordingLog
-from headrace.cluster.log.recovery import recovery_plan
+from headrace.cluster.files.recording_log import RecordingLog
+from headrace.cluster.files.recovery_plan import recovery_plan
 from tests.archive.streams import descriptor
 from tests.cluster.test_recording_log import LOG_ID, TIME, add_snapshot, opened
 
@@ -111,7 +111,7 @@ def test_a_snapshot_that_a_start_cannot_do_without_is_not_invalidated(tmp_path: 
         assert done.exit_code == status, done.output
         return done.output
 
-    then = "the next start replays the log from position 4096 on\n"
+    then = "the next start replays the log from position 4096\n"
     assert told("-n") == f"would invalidate the snapshot at position 6144 of term 0; {then}"
     assert told("-y") == (
         f" invalidate latest snapshot: true\nthe snapshot at position 6144 of term 0 is invalid now; {then}"
@@ -123,4 +123,4 @@ def test_a_snapshot_that_a_start_cannot_do_without_is_not_invalidated(tmp_path: 
         assert log.latest_snapshot(0)[0].log_position == 4096
     # Where no archive is found, a person is told what the start will need.
     (tmp_path / "archive").rename(tmp_path / "elsewhere")
-    assert "replays the log from position 1024 on" in told("-y")
+    assert "replays the log from position 1024" in told("-y")

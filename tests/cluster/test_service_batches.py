@@ -11,9 +11,18 @@ import pytest
 
 from headrace import ConfigError
 from headrace.client import Header
-from headrace.cluster import ClientSession, Cluster, ClusteredService, ClusterError, DeterminismCheck, Role
+from headrace.cluster import (
+    ClientSession,
+    Cluster,
+    ClusteredService,
+    ClusterError,
+    DeterminismCheck,
+    EventCode,
+    Role,
+)
 from headrace.cluster.protocol.header import HEADER_LENGTH, unpack_header
-from headrace.cluster.service.batches import MessageBatch
+from headrace.cluster.protocol.messages import decode
+from headrace.cluster.service.batch_runs import MessageBatch
 from headrace.testing import World
 from tests.cluster.scripted import EGRESS, Recorder, Rig, ScriptedModule
 
@@ -123,7 +132,7 @@ def test_a_batch_whose_handler_raises_ends_the_container(rig: Rig) -> None:
         f"on_session_messages of service_id=0 raised ValueError('a batch'), at log_position={position}"
         in text
     )
-    assert "Catch what one message raises" in text
+    assert "Catch the exceptions of" in text
 
 
 def test_messages_of_one_length_are_an_array_without_a_copy(rig: Rig) -> None:
@@ -132,7 +141,7 @@ def test_messages_of_one_length_are_an_array_without_a_copy(rig: Rig) -> None:
             array = batch.as_array(np.dtype([("key", "<i8"), ("value", "<f8")]))
             assert np.shares_memory(array, batch.memory)
             self.arrays.append(array.tolist())
-            with pytest.raises(ValueError, match="messages of 16 to 16 bytes are no array of"):
+            with pytest.raises(ValueError, match="messages of 16 to 16 bytes cannot be an array of"):
                 batch.as_array(np.dtype("V5"))
 
     service = Records()
@@ -228,6 +237,31 @@ def test_answers_stop_where_there_is_no_room_and_go_on_from_there(rig: Rig) -> N
     assert rig.errors == []
 
 
+def test_an_answer_that_is_too_long_for_its_client_is_told_to_the_client_alone(rig: Rig) -> None:
+    class Long(Answering):
+        def on_session_messages(self, batch: MessageBatch) -> None:
+            assert self.cluster is not None
+            self.results.append(self.cluster.answer(batch, [b"first", bytes(10_000), b"last"]))
+
+    service = Long()
+    module, _ = rig.started(service)
+    answers = rig.node.connect().add_subscription(EGRESS, 102)
+    module.term()
+    module.open(5)
+    positions = [module.message(5, b"x", commit=False) for _ in range(3)]
+    module.commit.value = positions[-1]
+    rig.until(lambda: service.results)
+    assert service.results == [3]
+    got: list[tuple[bytes, int]] = []
+    rig.until(lambda: answers.poll(lambda data, header: got.append((data, header.reserved_value)), 10) == 0)
+    assert [position for _, position in got] == positions
+    assert (got[0][0][HEADER_LENGTH:], got[2][0][HEADER_LENGTH:]) == (b"first", b"last")
+    event = decode(got[1][0])
+    assert event.code is EventCode.ERROR
+    assert f"log_position={positions[1]}: the answer is too long for the client's stream" in event.detail
+    assert rig.errors == []
+
+
 @pytest.mark.parametrize("role", [Role.LEADER, Role.FOLLOWER])
 def test_answers_are_as_many_as_messages_and_a_follower_sends_none(rig: Rig, role: Role) -> None:
     class Wrong(Answering):
@@ -235,11 +269,12 @@ def test_answers_are_as_many_as_messages_and_a_follower_sends_none(rig: Rig, rol
             assert self.cluster is not None
             with pytest.raises(ConfigError, match=r"first=3: must be from 0 to 2, the length of the batch"):
                 self.cluster.answer(batch, list(batch), 3)
-            if role is Role.LEADER:
-                with pytest.raises(ConfigError, match=r"len\(answers\)=1: must be 2, one for each message"):
-                    self.cluster.answer(batch, [b"one"])
-                with pytest.raises(TypeError, match="messages"):
-                    self.cluster.answer(batch, "text")
+            with pytest.raises(ConfigError, match=r"len\(answers\)=1: must be 2, one for each message"):
+                self.cluster.answer(batch, [b"one"])
+            with pytest.raises(TypeError, match="messages"):
+                self.cluster.answer(batch, "text")
+            with pytest.raises(ConfigError, match=r"len\(message\)=16777185: must be at most 16777184"):
+                self.cluster.answer(batch, [b"", bytes((16 << 20) - 31)])
             self.results.append(self.cluster.answer(batch, list(batch)))
 
     service = Wrong()

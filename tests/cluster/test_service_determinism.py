@@ -15,7 +15,14 @@ from datetime import datetime
 
 import pytest
 
-from headrace.cluster import ClientSession, Cluster, ClusteredService, DeterminismCheck, DeterminismError
+from headrace.cluster import (
+    ClientSession,
+    Cluster,
+    ClusteredService,
+    DeterminismCheck,
+    DeterminismError,
+    Role,
+)
 from headrace.testing import World
 from tests.cluster.scripted import Recorder, Rig
 
@@ -28,10 +35,12 @@ def rig() -> Iterator[Rig]:
         yield Rig(world)
 
 
-class Keeper(ClusteredService):
+class KeepAlive(ClusteredService):
     """Right, but for what `wrong` does with a message."""
 
-    def __init__(self, wrong: Callable[[Keeper, ClientSession | None, bytes], object] | None = None) -> None:
+    def __init__(
+        self, wrong: Callable[[KeepAlive, ClientSession | None, bytes], object] | None = None
+    ) -> None:
         self.number = next(ids)
         self.state: list[bytes] = []
         self.cluster: Cluster | None = None
@@ -65,16 +74,16 @@ class Keeper(ClusteredService):
         yield from self.state
 
 
-def scheduled(service: Keeper) -> None:
+def scheduled(service: KeepAlive) -> None:
     assert service.cluster is not None
     service.cluster.schedule_timer(service.number, 1)
 
 
-def stored(service: Keeper) -> None:
+def stored(service: KeepAlive) -> None:
     service.state.append(str(service.number).encode())
 
 
-def raised(service: Keeper) -> None:
+def raised(service: KeepAlive) -> None:
     if service.number % 2:
         raise ValueError("odd")
 
@@ -97,7 +106,7 @@ PARTED: dict[str, tuple[Callable[..., object], str]] = {
 @pytest.mark.parametrize("kind", PARTED)
 def test_the_first_place_where_two_instances_part_is_named(rig: Rig, kind: str) -> None:
     wrong, text = PARTED[kind]
-    service = DeterminismCheck(lambda: Keeper(wrong))
+    service = DeterminismCheck(lambda: KeepAlive(wrong))
     module, _ = rig.started(service)
     module.term()
     module.open(5)
@@ -130,7 +139,7 @@ ASKED: dict[str, tuple[Callable[[], object], str]] = {
     "hash": (lambda: hash("text"), "calls builtins.hash: hashes of texts"),
     "thread": (
         lambda: threading.Thread(target=lambda: None).start(),
-        "have a client of the cluster do it",
+        "let a client of the cluster do it",
     ),
 }
 
@@ -138,7 +147,7 @@ ASKED: dict[str, tuple[Callable[[], object], str]] = {
 @pytest.mark.parametrize("kind", ASKED)
 def test_a_handler_that_asks_the_machine_is_told_what_to_use(rig: Rig, kind: str) -> None:
     ask, text = ASKED[kind]
-    service = DeterminismCheck(lambda: Keeper(lambda *_: ask()))
+    service = DeterminismCheck(lambda: KeepAlive(lambda *_: ask()))
     module, _ = rig.started(service)
     module.term()
     module.open(5)
@@ -152,7 +161,7 @@ def test_a_handler_that_asks_the_machine_is_told_what_to_use(rig: Rig, kind: str
 
 def test_a_service_that_is_right_is_told_nothing_and_answers_once(rig: Rig) -> None:
     chance = random.Random(3)
-    service = DeterminismCheck(lambda: Keeper(lambda *_: chance.random()))
+    service = DeterminismCheck(lambda: KeepAlive(lambda *_: chance.random()))
     answers = rig.node.connect().add_subscription("aeron:ipc?alias=egress|term-length=64k", 102)
     module, _ = rig.started(service)
     module.term()
@@ -191,3 +200,102 @@ def test_a_snapshot_is_loaded_into_both(rig: Rig) -> None:
     recorder = again.service
     assert isinstance(recorder, Recorder)
     assert recorder.state == [b"kept"]
+
+
+def led(service: KeepAlive) -> None:
+    assert service.cluster is not None
+    if service.cluster.role is Role.LEADER:
+        stored(service)
+
+
+class Told(KeepAlive):
+    """Keeps what it was told of its role."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda self, *_: self.state.extend(self.roles))
+        self.roles: list[bytes] = []
+
+    def on_role_change(self, role: Role) -> None:
+        self.roles.append(role.name.encode())
+
+
+@pytest.mark.parametrize("role", [Role.LEADER, Role.FOLLOWER])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: KeepAlive(lambda self, *_: led(self)),
+        lambda: KeepAlive(lambda self, session, _: self.state.append(b"%d" % session.offer(b"x"))),
+        Told,
+    ],
+    ids=["role", "offer", "role-change"],
+)
+def test_what_follows_from_the_role_is_found_in_either(
+    rig: Rig, make: Callable[[], KeepAlive], role: Role
+) -> None:
+    service = DeterminismCheck(make)
+    reader = rig.node.connect().add_subscription("aeron:ipc?alias=egress|term-length=64k", 102)
+    module = rig.module()
+    rig.container(service)
+    module.acked()
+    module.recovery.close()
+    module.join(role)
+    module.term()
+    module.open(5)
+    module.message(5, b"right")
+    position = module.message(5, b"wrong")
+    rig.until(lambda: service.difference)
+    assert service.difference is not None
+    assert f"log_position={position}: after on_session_message message " in service.difference
+    assert "in a second instance, in the other role, " in service.difference
+    reader.close()
+
+
+def test_what_no_client_took_is_told_to_both(rig: Rig) -> None:
+    """A service may keep an answer for later that had no room: the other instance does so too."""
+
+    def waits(service: KeepAlive, session: ClientSession | None, message: bytes) -> None:
+        assert session is not None
+        service.state.append(b"%d" % (session.offer(bytes(4000)) > 0))
+
+    service = DeterminismCheck(lambda: KeepAlive(waits))
+    module, _ = rig.started(service)
+    idle = rig.node.connect().add_subscription("aeron:ipc?alias=egress|term-length=64k", 102)
+    module.term()
+    module.open(5)
+    for _ in range(20):
+        module.message(5, b"wrong")
+    module.message(5, b"right")
+    rig.until(lambda: b"right" in list(service.service.on_take_snapshot()))
+    assert {b"0", b"1"} <= set(service.service.on_take_snapshot())
+    service.verify()
+    idle.close()
+
+
+def test_a_large_state_is_compared_in_proportion_to_the_entries(rig: Rig) -> None:
+    yields = [0]
+
+    class Large(KeepAlive):
+        def on_start(self, cluster: Cluster, snapshot: Iterable[bytes] | None) -> None:
+            super().on_start(cluster, [bytes(900)] * 100)
+
+        def on_take_snapshot(self) -> Iterable[bytes]:
+            for message in self.state:
+                yields[0] += 1
+                yield message
+
+    service = DeterminismCheck(lambda: Large(lambda self, *_: stored(self)))
+    module, _ = rig.started(service)
+    module.term()
+    for _ in range(200):
+        last_alike = module.message(-1, b"right")
+    rig.until(lambda: len(service.service.state) == 300)  # type: ignore[attr-defined]
+    # Not 200 times what two states of 100 messages have.
+    assert yields[0] < 200 * 30
+    module.message(-1, b"wrong")
+    for _ in range(50):
+        module.message(-1, b"right")
+    rig.until(lambda: service.difference)
+    assert service.difference is not None
+    found = re.search(r"the states were still alike at log_position=(\d+)", service.difference)
+    assert found is not None
+    assert 0 < int(found[1]) <= last_alike

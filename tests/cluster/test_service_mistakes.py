@@ -15,7 +15,7 @@ import pytest
 
 import headrace
 from headrace.cluster import ClientSession, ClusterError, ClusterNode, DeterminismCheck
-from headrace.cluster.service.reading import Reading
+from headrace.cluster.service.log_reader import Reading
 from headrace.testing import World
 from tests.cluster.scripted import Recorder, Rig
 from tests.helpers import await_true
@@ -117,7 +117,7 @@ def generated(self: Recorder, *_: object) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("name", "handler", "text"),
     [
-        ("on_session_message", awaited, "is async: a handler is called and not awaited"),
+        ("on_session_message", awaited, "is async: handlers are called, not awaited"),
         ("on_take_snapshot", awaited, "is async"),
         ("on_timer_event", generated, "is a generator, whose code would never run"),
         ("on_session_message", 5, "is 5: it must be a method"),
@@ -210,7 +210,7 @@ def test_what_on_error_raises_is_logged(caplog: pytest.LogCaptureFixture) -> Non
 def test_a_check_needs_two_instances() -> None:
     service = Recorder()
     with pytest.raises(
-        TypeError, match="must make a new instance at each call; it gives the same object twice"
+        TypeError, match="must make a new instance at each call; it returned the same object twice"
     ):
         DeterminismCheck(lambda: service)
 
@@ -231,7 +231,7 @@ def test_a_node_refuses_what_would_wait_for_itself(tmp_path: Path) -> None:
             has_run.set()
 
     with ClusterNode(Waiting(), directory=tmp_path) as node, node.connect() as cluster:
-        with pytest.raises(ClusterError, match="the node has a thread of its own; give is_invoked=True"):
+        with pytest.raises(ClusterError, match="the node has its own thread; give is_invoked=True"):
             node.do_work()
         cluster.offer_blocking(b"now")
         await_true(has_run.is_set)

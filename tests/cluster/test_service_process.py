@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.archive.files.storage import DirectoryStorage
+from headrace import MediaDriver
+from headrace._agent.storage import DirectoryStorage
 from headrace.cluster import (
     ClientSession,
     Cluster,
@@ -19,7 +20,7 @@ from headrace.cluster import (
     ClusterNode,
     ServiceContainer,
 )
-from headrace.cluster.mark_file import read_mark_fields, service_mark_name
+from headrace.cluster.files.mark_file import read_mark_fields, service_mark_name
 from tests.helpers import TIMEOUT_S
 
 PROGRAM = """
@@ -87,6 +88,8 @@ def test_a_container_with_a_thread_of_its_own(tmp_path: Path) -> None:
             assert container.failure is None
         assert container.is_closed
         assert service.has_ended
+        with pytest.raises(ClusterError, match="Aeron client in service closed unexpectedly"):
+            node.wait(TIMEOUT_S)
     fields = read_mark_fields(DirectoryStorage(tmp_path / "cluster"), service_mark_name(0))
     assert fields is not None
     assert fields.activity_timestamp == -1
@@ -97,6 +100,19 @@ def test_a_container_with_a_thread_of_its_own(tmp_path: Path) -> None:
         ServiceContainer(again, driver=node.driver, cluster_directory=tmp_path / "cluster"),
     ):
         assert answered(node, 1) == [b"4"]
+
+
+@pytest.mark.parametrize(("idle_strategy", "used"), [("blocking", "backoff"), ("yield", "yield")])
+def test_a_container_looks_for_the_commit_position_which_wakes_no_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, idle_strategy: str, used: str
+) -> None:
+    strategies: list[str] = []
+    monkeypatch.setattr(ServiceContainer, "_begin_thread", lambda *arguments: strategies.append(arguments[3]))
+    with MediaDriver.embedded() as driver:
+        ServiceContainer(
+            Counter(), driver=driver, cluster_directory=tmp_path, idle_strategy=idle_strategy
+        ).close()
+    assert strategies == [used]
 
 
 def test_a_container_in_a_process_of_its_own_that_is_killed_ends_the_member(tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ def test_a_flag_asks_standbys_alone(rig: Rig) -> None:
     ("given", "text"),
     [
         ([b"x" * 9000], "length=9000, above max_message_length=8192"),
-        (["text"], "on_take_snapshot gave a str: each message of a snapshot must be bytes"),
+        (["text"], "on_take_snapshot returned a str: each message of a snapshot must be bytes"),
         (None, "TypeError"),
     ],
 )

@@ -1,5 +1,6 @@
 """Whatever the network does, all bytes arrive in order, once, or the image goes unavailable as specified."""
 
+import subprocess
 import sys
 import threading
 import time
@@ -10,9 +11,10 @@ import pytest
 from benches.processes import background, fresh_directory
 
 import headrace
-from headrace.testing import Conditions, Namespaces, Relay
+from headrace.testing import Conditions, Namespace, Namespaces, Relay
+from headrace.tools import CncFile, read_error_log
 from tests.faults.test_kills import await_condition
-from tests.helpers import TIMEOUT_S
+from tests.helpers import TIMEOUT_S, take
 from tests.interop.conftest import our_driver_process
 from tests.interop.messages import Checker, message
 from tests.ports import free_port
@@ -155,6 +157,46 @@ def test_the_kernel_dropping_packets_between_two_namespaces(chance: float) -> No
                 with background(publish_, ready="READY") as publisher:
                     for process in (subscriber, publisher):
                         assert process.wait(timeout=TIMEOUT_S) == 0
+
+
+def test_a_publication_that_is_added_before_its_network_is_up_sends_when_it_is() -> None:
+    reason = Namespaces.unavailable()
+    if reason is not None:
+        pytest.skip(reason)
+    with Namespaces() as spaces:
+        left, right = spaces.left, spaces.right
+        with (
+            our_driver_process("early-left", prefix=left.command([])) as here,
+            our_driver_process("early-right", prefix=right.command([])) as there,
+            headrace.Client.connect(directory=here) as writer,
+            headrace.Client.connect(directory=there) as reader,
+        ):
+            channel = f"aeron:udp?endpoint={right.address}:24672|term-length=64k"
+            subscription = reader.add_subscription(channel, STREAM_ID)
+            with spaces.cut():
+                publication = writer.add_publication(channel, STREAM_ID)
+                await_condition("the error log to name it", lambda: unreachable(here, right.address))
+                assert not publication.is_connected
+            publication.offer_blocking(b"first", timeout_s=TIMEOUT_S)
+            assert take(subscription, 1) == [b"first"]
+            # The socket hears its peer alone from now on, as one that was opened later.
+            await_condition("the socket to be connected", lambda: connected_sockets(left) == 1)
+
+
+def unreachable(directory: Path, address: str) -> bool:
+    """True once a driver's error log says that a datagram cannot be sent there."""
+    with CncFile.open(directory) as cnc:
+        texts = [entry.text for entry in read_error_log(cnc.error_log)]
+    return any(
+        "failed to send datagram" in text and f"{address}:24672: Network is unreach" in text for text in texts
+    )
+
+
+def connected_sockets(space: Namespace) -> int:
+    """UDP sockets of a namespace that have a peer."""
+    command = space.command(["cat", "/proc/net/udp"])
+    listed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT_S).stdout
+    return sum(row.split()[2] != "00000000:0000" for row in listed.splitlines()[1:])
 
 
 def peer(role: str, directory: Path, channel: str, *rest: object) -> list[str]:

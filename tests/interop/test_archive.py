@@ -88,7 +88,7 @@ def test_java_client_and_tool_on_our_archive(
 
 
 REFUSALS = {
-    "replicate": (ErrorCode.GENERIC, "no channel for the answers of the source archive"),
+    "replicate": (ErrorCode.GENERIC, "no replication channel: give one"),
     "stop replication": (ErrorCode.UNKNOWN_REPLICATION, "unknown replication id 7"),
     "detach": (ErrorCode.GENERIC, "newStartPosition=0 is in the first segment file"),
     "purge segments": (ErrorCode.GENERIC, "newStartPosition=0 is in the first segment file"),

@@ -1,17 +1,12 @@
-"""Our client on the reference's cluster: one member, then three of which the leader is killed."""
+"""Our client on the reference's cluster: one member, then three of which leaders are killed."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TextIO
 
 import pytest
-from benches.processes import ROOT, JavaPeer, PeerUnavailable, fresh_directory
+from benches.processes import ROOT, JavaPeer, PeerUnavailable
 
 import headrace
 from headrace.cluster import (
@@ -27,14 +22,17 @@ from headrace.cluster import (
 )
 from headrace.security import UserCredentials
 from tests.helpers import TIMEOUT_S, await_true
+from tests.interop.members import CONNECT_NS, EGRESS, connect, running_cluster
 from tests.interop.short_lived import ShortLivedJava
-from tests.ports import free_endpoint, free_port
+from tests.ports import free_port
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 MAIN = "EchoMember"
-EGRESS = "aeron:udp?endpoint=127.0.0.1:0"
-CONNECT_NS = int(TIMEOUT_S * 1e9)
+PLUG_INS = {
+    "authenticator_supplier": f"{MAIN}$Simple",
+    "authorisation_service_supplier": f"{MAIN}$Allowing",
+}
 
 
 @pytest.fixture(scope="module")
@@ -54,114 +52,6 @@ def driver() -> Iterator[headrace.MediaDriver]:
         yield driver
 
 
-class Member:
-    """One Java process: driver, archive, consensus module and service."""
-
-    def __init__(self, java: JavaPeer, place: Path, number: int, members: str, **settings: str) -> None:
-        self.number = number
-        self.lines: list[str] = []
-        endpoints = dict(
-            zip(
-                ("id", "ingress", "consensus", "log", "catchup", "archive"),
-                members.split("|")[number].split(","),
-                strict=True,
-            )
-        )
-        self.ingress = endpoints["ingress"]
-        self._directory = fresh_directory(f"echo-cluster-{number}")
-        properties = {
-            "aeron.dir": str(self._directory),
-            "aeron.dir.delete.on.start": "true",
-            "aeron.dir.delete.on.shutdown": "true",
-            "aeron.threading.mode": "SHARED",
-            "aeron.term.buffer.sparse.file": "true",
-            "aeron.archive.threading.mode": "SHARED",
-            "aeron.archive.dir": str(place / f"archive-{number}"),
-            "aeron.archive.segment.file.length": "1m",
-            "aeron.archive.control.channel": f"aeron:udp?endpoint={endpoints['archive']}",
-            "aeron.archive.replication.channel": "aeron:udp?endpoint=127.0.0.1:0",
-            "aeron.cluster.dir": str(place / f"cluster-{number}"),
-            "aeron.cluster.member.id": str(number),
-            "aeron.cluster.members": members,
-            "aeron.cluster.ingress.channel": "aeron:udp?term-length=1m",
-            "aeron.cluster.log.channel": "aeron:udp?term-length=1m",
-            "aeron.cluster.replication.channel": "aeron:udp?endpoint=127.0.0.1:0",
-            "aeron.cluster.startup.canvass.timeout": "5s",
-            "aeron.cluster.leader.heartbeat.timeout": "2s",
-            **settings,
-        }
-        self._command = java.command(MAIN, properties=properties)
-        self.start()
-
-    def start(self) -> None:
-        """Runs it, again and again while its files still look as if the process that was killed used them."""
-        for _ in range(20):
-            begin = len(self.lines)
-            self._process = subprocess.Popen(
-                self._command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT
-            )
-            self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
-            self._reader.start()
-            await_true(lambda begin=begin: "READY" in self.lines[begin:] or self._process.poll() is not None)
-            if self._process.poll() is None:
-                return
-            self._reap()
-            assert "active" in "".join(self.lines[begin:]), "\n".join(self.lines)
-        raise AssertionError("\n".join(self.lines))
-
-    def _read(self, output: TextIO) -> None:
-        with output:
-            for line in output:
-                self.lines.append(line.strip())
-
-    def _reap(self) -> None:
-        self._process.wait()
-        self._reader.join()
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._reap()
-
-    def close(self) -> None:
-        self._process.terminate()
-        try:
-            self._process.wait(30)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-        self._reap()
-        shutil.rmtree(self._directory, ignore_errors=True)
-
-
-@contextmanager
-def java_cluster(java: JavaPeer, place: Path, count: int = 1, **settings: str) -> Iterator[list[Member]]:
-    """A cluster of so many members."""
-    names = [",".join([str(number), *(free_endpoint() for _ in range(5))]) for number in range(count)]
-    with ExitStack() as stack:
-        members = []
-        for number in range(count):
-            properties = {
-                f"aeron.cluster.{name.replace('_', '.')}": value for name, value in settings.items()
-            }
-            members.append(Member(java, place, number, "|".join(names), **properties))
-            stack.callback(members[-1].close)
-        yield members
-
-
-def endpoints(members: list[Member]) -> str:
-    return ",".join(f"{member.number}={member.ingress}" for member in members)
-
-
-def connect(driver: headrace.MediaDriver, members: list[Member], **settings: object) -> ClusterClient:
-    """A session; a cluster that has just begun takes a while to have a leader."""
-    return ClusterClient.connect(
-        driver=driver,
-        ingress_endpoints=endpoints(members),
-        egress_channel=EGRESS,
-        message_timeout_ns=CONNECT_NS,
-        **settings,  # type: ignore[arg-type]
-    )
-
-
 def echoed(cluster: ClusterClient, messages: list[bytes]) -> list[bytes]:
     answers: list[bytes] = []
     for message in messages:
@@ -178,7 +68,7 @@ def test_messages_come_back_and_a_session_lives_by_keepalives(
     java: JavaPeer, driver: headrace.MediaDriver, tmp_path: Path
 ) -> None:
     events: list[SessionEvent] = []
-    with java_cluster(java, tmp_path, session_timeout="3s") as members:
+    with running_cluster(java, tmp_path, "e", session_timeout="3s") as members:
         with connect(driver, members, client_name="ours") as cluster:
             assert cluster.leader_member_id == 0
             messages = [b"%d " % number * (1 + number % 50) for number in range(1000)]
@@ -209,7 +99,7 @@ def test_a_group_is_the_way_to_the_leader(
     java: JavaPeer, driver: headrace.MediaDriver, tmp_path: Path
 ) -> None:
     group = f"aeron:udp?endpoint=239.255.45.3:{free_port()}|interface=127.0.0.1"
-    with java_cluster(java, tmp_path, ingress_channel=f"{group}|term-length=1m") as members:
+    with running_cluster(java, tmp_path, "e", ingress_channel=f"{group}|term-length=1m") as members:
         to_group = {"egress_channel": EGRESS, "message_timeout_ns": CONNECT_NS, "ingress_channel": group}
         with (
             ClusterClient.connect(driver=driver, **to_group) as cluster,
@@ -228,11 +118,7 @@ def test_a_group_is_the_way_to_the_leader(
 def test_a_simple_authenticator_and_snapshots_that_are_allowed(
     java: JavaPeer, driver: headrace.MediaDriver, tmp_path: Path
 ) -> None:
-    plug_ins = {
-        "authenticator_supplier": f"{MAIN}$Simple",
-        "authorisation_service_supplier": f"{MAIN}$Allowing",
-    }
-    with java_cluster(java, tmp_path, **plug_ins) as members:
+    with running_cluster(java, tmp_path, "e", **PLUG_INS) as members:
         with connect(driver, members, credentials=UserCredentials("alice", "secret")) as cluster:
             assert echoed(cluster, [b"hello"]) == [b"hello"]
             cluster.request_snapshot()
@@ -256,7 +142,7 @@ class Answering:
 
 
 def test_a_challenge_is_answered(java: JavaPeer, driver: headrace.MediaDriver, tmp_path: Path) -> None:
-    with java_cluster(java, tmp_path, authenticator_supplier=f"{MAIN}$Asking") as members:
+    with running_cluster(java, tmp_path, "e", authenticator_supplier=f"{MAIN}$Asking") as members:
         right = Answering(b"it is me")
         with connect(driver, members, credentials=right) as cluster:
             assert right.challenges == [b"who is there?"]
@@ -294,9 +180,10 @@ def test_three_members_of_which_leaders_are_killed_under_load(
     java: JavaPeer, driver: headrace.MediaDriver, tmp_path: Path
 ) -> None:
     led: list[NewLeaderEvent] = []
+    alice = UserCredentials("alice", "secret")
     with (
-        java_cluster(java, tmp_path, 3) as members,
-        connect(driver, members, on_new_leader=led.append, new_leader_timeout_ns=CONNECT_NS) as cluster,
+        running_cluster(java, tmp_path, "eee", session_timeout="4s", **PLUG_INS) as members,
+        connect(driver, members, credentials=alice, on_new_leader=led.append) as cluster,
     ):
         load = Load(cluster)
         load.until(lambda: len(load.echoes) > 1000)
@@ -305,13 +192,20 @@ def test_three_members_of_which_leaders_are_killed_under_load(
             old.kill()
             load.goes_on_after(lambda count=count: len(led) == count)
             assert cluster.leader_member_id != old.number
-            old.start()
+            old.restart()
             load.goes_on_after(lambda: True)
         load.check()
         assert cluster.state is ClientState.CONNECTED
-        # What was on its way is waited for, then the service says how many messages it had.
+        # What was on its way is waited for, longer than a client may be silent; then the service says how many
+        # messages it had.
         cluster.offer_blocking(b"count?", timeout_s=TIMEOUT_S)
         answers = [message.payload for message in iter(lambda: cluster.receive(5), None)]
         load.echoes += [int(answer) for answer in answers[:-1]]
         load.check()
         assert len(load.echoes) <= int(answers[-1]) <= load.sent
+        cluster.request_snapshot()
+        await_true(lambda: cluster.poll(print) or all("SNAPSHOT" in member.lines for member in members))
+        followers = [member for member in members if member.number != cluster.leader_member_id]
+        with connect(driver, followers, credentials=alice) as other:
+            assert other.leader_member_id == cluster.leader_member_id
+            assert echoed(other, [b"hello"]) == [b"hello"]

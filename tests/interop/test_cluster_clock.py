@@ -75,7 +75,7 @@ def test_our_container_has_the_unit_of_a_module_in_java(
     (node,), ingress = nodes(java, tmp_path, 1, {"aeron.cluster.clock": JAVA_CLOCKS[clock]})
     errors: list[str] = []
     service = Echo()
-    with node.running(), container(node, service, errors) as first:
+    with node.running() as process, container(node, service, errors) as first:
         echoes(java, node, ingress, 0, 300)
         until(lambda: service.timers == 3, "timers")
         assert service.cluster is not None
@@ -85,6 +85,7 @@ def test_our_container_has_the_unit_of_a_module_in_java(
         assert "SHUTDOWN" in tool(java, node.cluster, "shutdown")
         assert first.join(TIMEOUT_S)
         assert first.failure is None
+        process.wait(TIMEOUT_S)
     again = Echo()
     with node.running(), container(node, again, errors):
         echoes(java, node, ingress, 400, 500)

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from benches.processes import ROOT, JavaPeer, PeerUnavailable
 
-from headrace.archive.files.storage import DirectoryStorage
-from headrace.cluster.log.entries import Entry, EntryType
-from headrace.cluster.log.recording_log import RecordingLog
-from headrace.cluster.mark_file import read_mark_fields
-from headrace.cluster.node_state import NODE_STATE_NAME, CandidateTerm, NodeStateFile
+from headrace._agent.storage import DirectoryStorage
+from headrace.cluster.files.mark_file import read_mark_fields
+from headrace.cluster.files.node_state import NODE_STATE_NAME, CandidateTerm, NodeStateFile
+from headrace.cluster.files.recording_log import RecordingLog
+from headrace.cluster.files.recording_log_entries import Entry, EntryType
 from headrace.cluster.protocol.messages import decode, encode, schema
 from headrace.sbe._model import EnumType
 from tests.cli.test_cluster_member import run as ours
@@ -70,7 +70,10 @@ def steps_of(body: Any, number: Iterator[int]) -> Iterator[str]:
 
 def test_each_message_has_the_bytes_that_the_references_codecs_write(peer: JavaPeer) -> None:
     """Each is written by them, read by us, and written again."""
-    messages, lines, counter = schema().model.messages, [], itertools.count(1)
+    # Those from 120 on are ours alone.
+    messages = [one for one in schema().model.messages if one.template_id < 120]
+    lines: list[str] = []
+    counter = itertools.count(1)
     for message in messages:
         lines += [f"message {message.name}", *steps_of(message.body, counter), "end"]
     written = run(peer, "messages", lines="\n".join(lines) + "\n")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hmac
 import shutil
-import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,10 +14,11 @@ import pytest
 from benches.processes import ROOT, JavaPeer, PeerUnavailable, background, fresh_directory, output
 
 from headrace.cluster import ClusterClient, ClusterNode, ConsensusModule, ServiceContainer
-from headrace.cluster.ground.counters import ClusterCounter
-from headrace.security import Accepted, Challenge, Rejected, Verdict
+from headrace.cluster.common.counters import ClusterCounter
 from tests.helpers import TIMEOUT_S, await_true
+from tests.interop.asking import Asking
 from tests.interop.counter_service import LATER, Counter, mixed
+from tests.interop.programs import Program
 from tests.interop.short_lived import ShortLivedJava
 from tests.ports import free_endpoint, free_port
 
@@ -109,19 +107,6 @@ def test_a_client_in_java_is_told_of_a_message_that_is_too_long_for_the_log(
         assert lines == ["CONNECTED", "ECHOED 1", f"TOLD [{told}]", "ECHOED 1", "DONE"]
 
 
-class Asking:
-    """Lets in who gives credentials, or the answer to a question."""
-
-    def on_connect(self, credentials: bytes) -> Verdict:
-        if not credentials:
-            return Challenge(b"who is there?", self._answered)
-        return Accepted(b"alice") if hmac.compare_digest(credentials, b"alice:secret") else Rejected()
-
-    @staticmethod
-    def _answered(answer: bytes) -> Verdict:
-        return Accepted(b"asked") if hmac.compare_digest(answer, b"it is me") else Rejected()
-
-
 def test_credentials_challenges_and_snapshots_that_are_allowed(java: JavaPeer, tmp_path: Path) -> None:
     with our_node(tmp_path, Counter(), authenticator=Asking(), authorisation="ALLOW_ALL") as (node, ingress):
         aeron = node.driver.directory
@@ -172,65 +157,6 @@ def counter(node: ClusterNode, type_id: int) -> int:
 
 
 # --- their service -------------------------------------------------------------------------------------------------
-
-
-class Program:
-    """A Java program that runs until it ends or is killed; what it prints is kept."""
-
-    def __init__(self, command: list[str]) -> None:
-        self.lines: list[str] = []
-        self._process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT
-        )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        with self._process.stdout as printed:
-            self.lines.extend(line.strip() for line in iter(printed.readline, ""))
-
-    def printed(self, word: str) -> str:
-        """The rest of the first line that begins with a word, which is awaited."""
-        await_true(lambda: self._process.poll() is not None or self._found(word))
-        self._ended_early(word)
-        return self._found(word)[0].removeprefix(word).strip()
-
-    def _found(self, word: str) -> list[str]:
-        return [line for line in self.lines if line.split(" ")[0] == word]
-
-    def _ended_early(self, word: str) -> None:
-        if self._process.poll() is not None:
-            self._reader.join()
-        assert self._found(word), "\n".join(self.lines)
-
-    def ended(self) -> int:
-        """Its status, once it has ended by itself."""
-        try:
-            status = self._process.wait(TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            pytest.fail("it does not end, and printed:\n" + "\n".join(self.lines))
-        self._reader.join()
-        return status
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether it has, and all that it printed is there."""
-        return self._process.poll() is not None and not self._reader.is_alive()
-
-    @property
-    def words(self) -> set[str]:
-        """The first words of the lines."""
-        return {line.split(" ")[0] for line in self.lines}
-
-    def terminate(self) -> None:
-        """Ask it to end, and wait until it has."""
-        self._process.terminate()
-        self.ended()
-
-    def kill(self) -> None:
-        self._process.kill()
-        self.ended()
 
 
 @contextmanager

@@ -120,7 +120,7 @@ def test_echo_snapshot_and_a_restart_from_it(peer: JavaPeer, tmp_path: Path) -> 
     (node,), ingress = nodes(peer, tmp_path, 1)
     errors: list[str] = []
     service = Echo()
-    with node.running(), container(node, service, errors) as first:
+    with node.running() as process, container(node, service, errors) as first:
         echoes(peer, node, ingress, 0, 1000)
         assert service.count == 1000
         assert service.refused == []
@@ -132,6 +132,7 @@ def test_echo_snapshot_and_a_restart_from_it(peer: JavaPeer, tmp_path: Path) -> 
         assert "SHUTDOWN" in tool(peer, node, "shutdown")
         assert first.join(TIMEOUT_S)
         assert first.failure is None
+        process.wait(TIMEOUT_S)
     assert errors == []
     again = Echo()
     with node.running(), container(node, again, errors):

@@ -14,8 +14,9 @@ from benches.processes import ROOT, JavaPeer, PeerUnavailable
 
 from headrace.cluster import ClusterClient
 from tests.helpers import TIMEOUT_S, await_true
+from tests.interop.programs import Program
 from tests.interop.short_lived import ShortLivedJava
-from tests.interop.test_cluster_node import Program, again_and_again, tool
+from tests.interop.test_cluster_node import again_and_again, tool
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

@@ -12,13 +12,13 @@ import pytest
 from benches.processes import ROOT, JavaPeer, PeerUnavailable
 
 from headrace.cluster import ClusterNode
-from headrace.cluster.log.recording_log import RECORDING_LOG_NAME
+from headrace.cluster.files.recording_log import RECORDING_LOG_NAME
 from headrace.cluster.member.states import ModuleState
 from tests.cli.test_cluster_member import run
 from tests.helpers import TIMEOUT_S, await_true
 from tests.interop.counter_service import Counter
+from tests.interop.members import running_cluster
 from tests.interop.short_lived import ShortLivedJava
-from tests.interop.test_cluster_client import java_cluster
 from tests.ports import free_endpoint
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -109,12 +109,12 @@ def valid_snapshots(directory: Path) -> int:
 
 
 def test_our_commands_on_their_member(java: JavaPeer, tmp_path: Path) -> None:
-    directory = tmp_path / "cluster-0"
-    with java_cluster(java, tmp_path) as (member,):
+    directory = tmp_path / "member-0" / "cluster"
+    with running_cluster(java, tmp_path, "e") as (member,):
         await_true(lambda: subprocess.call(is_leader(directory), stdout=subprocess.DEVNULL) == 0)
         marks = [json.loads(line) for line in run("describe", directory, "--json").stdout.splitlines()]
         assert [mark["component"] for mark in marks] == ["CONSENSUS_MODULE", "CONTAINER"]
-        assert run("pid", directory).stdout.strip() == str(member._process.pid)
+        assert run("pid", directory).stdout.strip() == str(member.process_id)
         answer = json.loads(run("list-members", directory, "--json").stdout)
         assert (answer["leader_member_id"], answer["active_members"][0]["ingress_endpoint"]) == (
             0,
@@ -131,10 +131,10 @@ def test_our_commands_on_their_member(java: JavaPeer, tmp_path: Path) -> None:
         row = status(directory)
         assert (row["role"], row["state"], row["snapshots"], row["elections"]) == ("leader", "active", 1, 1)
         run("errors", directory)
-        plan = run("recovery-plan", directory, 1, "-a", tmp_path / "archive-0", "--json")
+        plan = run("recovery-plan", directory, 1, "-a", directory.with_name("archive"), "--json")
         assert len(json.loads(plan.stdout)["snapshots"]) == 2
         assert "SHUTDOWN applied successfully" in run("shutdown", directory).stdout
-        member._process.wait(TIMEOUT_S)
+        member.ended()
     printed = tool(java, directory, "recording-log").splitlines()
     assert run("recording-log", directory).stdout.strip() in printed, printed
     entries = [json.loads(line) for line in run("recording-log", directory, "--json").stdout.splitlines()]
@@ -171,16 +171,16 @@ def test_their_tool_changes_the_recording_log_of_our_member(java: JavaPeer, tmp_
 
 
 def test_our_commands_change_the_recording_log_of_their_member(java: JavaPeer, tmp_path: Path) -> None:
-    directory = tmp_path / "cluster-0"
-    with java_cluster(java, tmp_path) as (member,):
+    directory = tmp_path / "member-0" / "cluster"
+    with running_cluster(java, tmp_path, "e") as (member,):
         await_true(lambda: subprocess.call(is_leader(directory), stdout=subprocess.DEVNULL) == 0)
         for count in (1, 2):
             run("snapshot", directory)
             await_true(lambda count=count: status(directory)["snapshots"] == count)
         assert "ABORT applied successfully" in run("abort", directory).stdout
-        member._process.wait(TIMEOUT_S)
+        member.ended()
     assert "CONSENSUS_MODULE" in run("describe", directory).stdout
-    assert "in order already" in run("sort", directory, status=FAILED).stderr
+    assert "already in order" in run("sort", directory, status=FAILED).stderr
     in_order = entries(directory)
     unsort(directory)
     run("sort", directory)
@@ -188,7 +188,7 @@ def test_our_commands_change_the_recording_log_of_their_member(java: JavaPeer, t
     tool(java, directory, "sort-recording-log", status=FAILED)
     run("invalidate-latest-snapshot", directory, "--yes")
     assert tool(java, directory, "recording-log").count("isValid=false") == 2
-    plan = run("recovery-plan", directory, 1, "-a", tmp_path / "archive-0", "--json")
+    plan = run("recovery-plan", directory, 1, "-a", directory.with_name("archive"), "--json")
     planned = {one["recording_id"] for one in json.loads(plan.stdout)["snapshots"]}
     assert planned == {one["recording_id"] for one in in_order[1:3]}
     run("seed", directory, "--yes")

@@ -94,7 +94,7 @@ def session(where: Place) -> Iterator[Archive]:
 
 def record(archive: Archive, messages: list[bytes], extended_id: int | None = None) -> tuple[int, int]:
     """Record messages to the end, as a new recording or as the rest of one; gives its id and its end."""
-    archive.signals()
+    archive.take_signals()
     channel = CHANNEL
     if extended_id is not None:
         found = archive.find_recording(extended_id)

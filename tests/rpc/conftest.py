@@ -30,7 +30,7 @@ class Route:
     """How requests and answers go."""
 
     channel: str
-    answers_channel: str
+    response_channel: str
     options: dict[str, Any]
 
 
@@ -47,7 +47,7 @@ def route(request: pytest.FixtureRequest) -> Route:
     return Route(
         f"aeron:udp?endpoint={endpoint}|term-length=64k",
         f"aeron:udp?control-mode=response|control={control}",
-        {"answers_control": control},
+        {"response_control": control},
     )
 
 

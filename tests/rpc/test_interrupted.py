@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import headrace
-from headrace.rpc._reading import ThreadReader
+from headrace.rpc._reader_threads import ThreadReader
 from tests.helpers import TIMEOUT_S
 
 pytestmark = pytest.mark.boundary

@@ -160,7 +160,7 @@ def test_a_requester_that_never_reads_keeps_little_here_and_holds_up_no_other(st
     lazy, eager = ask(), ask()
     for _ in range(300):
         lazy.submit(b"l")
-    await_true(lambda: server._blocked_answers)
+    await_true(lambda: server._blocked_responses)
     for _ in range(30):
         assert eager.request(b"e") == answer
     (session,) = [session for session in server._sessions.values() if session.is_blocked]
@@ -174,7 +174,7 @@ def test_a_requester_that_never_reads_keeps_little_here_and_holds_up_no_other(st
 SERVE = """
 import sys, time, headrace
 directory, channel, stream_id, control = sys.argv[1:]
-options = {"answers_control": control} if control else {}
+options = {"response_control": control} if control else {}
 def handle(request):
     if request == b"stuck":
         print("taken", flush=True)
@@ -189,7 +189,7 @@ with client, headrace.Server(client, channel, int(stream_id), handle, **options)
 def test_calls_end_when_the_process_of_the_server_is_killed_and_the_next_one_answers(
     media_driver, route, stream_id, ask, start
 ):
-    control = route.options.get("answers_control", "")
+    control = route.options.get("response_control", "")
     arguments = [sys.executable, "-c", SERVE, media_driver.directory, route.channel, str(stream_id), control]
     requester = ask()
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
@@ -281,7 +281,7 @@ def test_a_name_that_no_one_knows_is_told_where_the_side_is_made(media_client, s
     channel = f"aeron:udp?endpoint={endpoint}"
     for make in (functools.partial(headrace.Server, handler=upper), headrace.Requester):
         with pytest.raises(headrace.RegistrationError, match=rf"unknown host.*{place}={UNKNOWN}"):
-            make(media_client, channel, stream_id, answers_control=control)
+            make(media_client, channel, stream_id, response_control=control)
 
 
 @pytest.mark.parametrize("route", ["udp"], indirect=True)
@@ -289,8 +289,8 @@ def test_a_name_that_no_one_knows_is_told_where_the_side_is_made(media_client, s
     ("wrong", "rule"),
     [
         ("endpoint", "no server is connected: one must run with this channel and stream_id"),
-        ("answers_control", "no stream of answers came: it must serve, with the same answers_control"),
-        ("answers_stream_id", "no stream of answers came: it must serve, with the same answers_control"),
+        ("response_control", "no response stream came: it must serve, with the same response_control"),
+        ("response_stream_id", "no response stream came: it must serve, with the same response_control"),
     ],
 )
 def test_a_time_out_names_what_the_two_sides_must_agree_on(
@@ -302,7 +302,7 @@ def test_a_time_out_names_what_the_two_sides_must_agree_on(
     if wrong == "endpoint":
         channel = f"aeron:udp?endpoint={free_endpoint()}"
     else:
-        options[wrong] = free_endpoint() if wrong == "answers_control" else 99
+        options[wrong] = free_endpoint() if wrong == "response_control" else 99
     with headrace.Requester(media_client, channel, stream_id, **options) as requester:
         if wrong != "endpoint":
             await_true(lambda: requester.is_connected)

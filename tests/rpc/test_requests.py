@@ -156,7 +156,7 @@ def test_an_answer_that_cannot_be_sent_is_an_error_for_the_caller(start, ask, ca
     ):
         requester.request(b"long")
     with pytest.raises(
-        headrace.RemoteError, match="TypeError: the handler gave NoneType: it must give bytes"
+        headrace.RemoteError, match="TypeError: the handler returned NoneType: it must return bytes"
     ):
         requester.request(b"")
     assert caplog.records
@@ -298,9 +298,9 @@ def test_what_is_no_request_is_dropped_and_counted(start, ask, route, media_clie
     server = start(upper)
     requester = ask()
     requester.request(b"x")
-    answers = media_client.add_subscription(route.answers_channel, stream_id + 1)
-    channel = f"{route.channel}|response-correlation-id={answers.registration_id}"
-    with answers, media_client.add_publication(channel, stream_id) as stranger:
+    responses = media_client.add_subscription(route.response_channel, stream_id + 1)
+    channel = f"{route.channel}|response-correlation-id={responses.registration_id}"
+    with responses, media_client.add_publication(channel, stream_id) as stranger:
         for message in (
             b"",
             b"short",
@@ -311,7 +311,7 @@ def test_what_is_no_request_is_dropped_and_counted(start, ask, route, media_clie
             stranger.offer_blocking(message, timeout_s=TIMEOUT_S)
         await_true(lambda: server.rejected_count == 5)
         stranger.offer_blocking((header(Kind.REQUEST, -7), b"well"), timeout_s=TIMEOUT_S)
-        answer = answers.receive(TIMEOUT_S)
+        answer = responses.receive(TIMEOUT_S)
         assert answer is not None
         assert answer.payload == header(Kind.ANSWER, -7) + b"WELL"
     assert requester.request(b"y") == b"Y"
@@ -350,9 +350,9 @@ UDP = "aeron:udp?endpoint=127.0.0.1:24999"
     [
         ("aeron-spy:aeron:ipc", None, "channel='aeron-spy:aeron:ipc': must be aeron:ipc, or aeron:udp with"),
         ("tcp://127.0.0.1:1", "127.0.0.1:2", "channel='tcp://127.0.0.1:1': must be aeron:ipc, or aeron:udp"),
-        ("aeron:ipc", "127.0.0.1:2", "answers_control='127.0.0.1:2': is for channels of aeron:udp"),
-        (UDP, None, "answers_control=None: must be the host:port that the server sends answers from"),
-        (UDP, "127.0.0.1", "answers_control='127.0.0.1': must be host:port"),
+        ("aeron:ipc", "127.0.0.1:2", "response_control='127.0.0.1:2': is for channels of aeron:udp"),
+        (UDP, None, "response_control=None: must be the host:port that the server sends answers from"),
+        (UDP, "127.0.0.1", "response_control='127.0.0.1': must be host:port"),
         (UDP, "127.0.0.1:0", "must be host:port, with a port from 1 to 65535"),
         (UDP, "127.0.0.1:65536", "must be host:port, with a port from 1 to 65535"),
         (UDP, "127.0.0.1:5|linger=0", "must be host:port"),
@@ -367,14 +367,14 @@ UDP = "aeron:udp?endpoint=127.0.0.1:24999"
         (
             UDP,
             "127.0.0.1:24999",
-            "answers_control='127.0.0.1:24999': must have another port than the endpoint",
+            "response_control='127.0.0.1:24999': must have another port than the endpoint",
         ),
     ],
 )
 def test_what_has_no_answers_is_refused_at_once(media_client, stream_id, channel, control, rule):
     for make in (functools.partial(headrace.Server, handler=upper), headrace.Requester):
         with pytest.raises(headrace.ConfigError, match=re.escape(rule)):
-            make(media_client, channel, stream_id, answers_control=control)
+            make(media_client, channel, stream_id, response_control=control)
 
 
 def test_an_address_that_the_server_cannot_have_is_refused_at_once_and_nothing_is_left(
@@ -386,10 +386,10 @@ def test_an_address_that_the_server_cannot_have_is_refused_at_once_and_nothing_i
         taken.bind(("127.0.0.1", 0))
         of_other = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(headrace.RegistrationError, match=r"(?i)address.* in use"):
-            headrace.Server(media_client, channel, stream_id, upper, answers_control=of_other)
+            headrace.Server(media_client, channel, stream_id, upper, response_control=of_other)
         with pytest.raises(headrace.RegistrationError, match=r"(?i)address.* in use"):
             headrace.Server(
-                media_client, f"aeron:udp?endpoint={of_other}", stream_id, upper, answers_control=control
+                media_client, f"aeron:udp?endpoint={of_other}", stream_id, upper, response_control=control
             )
     # Nor does the socket of answers stay.
     host, port = control.split(":")
@@ -408,7 +408,7 @@ def can_bind(host: str, port: int) -> bool:
 def test_the_last_stream_has_none_after_it_for_answers(media_client):
     last = 2**31 - 1
     for make in (functools.partial(headrace.Server, handler=upper), headrace.Requester):
-        with pytest.raises(headrace.ConfigError, match=f"stream_id={last}.*answers_stream_id"):
+        with pytest.raises(headrace.ConfigError, match=f"stream_id={last}.*response_stream_id"):
             make(media_client, "aeron:ipc", last)
 
 

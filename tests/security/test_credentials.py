@@ -8,7 +8,7 @@ import headrace
 from headrace.archive import ArchiveClientConfig, ArchiveConfig
 from headrace.security import FileCredentials, UserCredentials
 from headrace.security.credentials import supplier_of
-from headrace.security.named import authenticator_named, authorisation_named
+from headrace.security.plugins import authenticator_named, authorisation_named
 
 SECRET = "M4RK3D-secret"
 
@@ -28,6 +28,16 @@ class Raises(Allows):
 
     def __init__(self) -> None:
         raise ValueError(SECRET)
+
+
+class Awaited:
+    """One whose answers never come."""
+
+    async def on_connect(self, credentials: bytes) -> None:
+        """Nothing."""
+
+    async def is_authorised(self, *_: object) -> bool:
+        return True
 
 
 class Other:
@@ -80,15 +90,22 @@ def test_a_plug_in_is_found_by_its_name(named) -> None:  # type: ignore[no-untyp
     assert isinstance(named("setting", f"{HERE}:Allows"), Allows)
     for name, words in (
         (f"{HERE}:Missing", "cannot be imported"),
-        (f"{HERE}:HERE", "must name a class, or a function that gives an object; this is a str"),
+        (f"{HERE}:HERE", "must name a class, or a function that returns an object; this is a str"),
         ("nowhere.to.be:Found", "cannot be imported"),
         (f"{HERE}:Other", "has no method"),
+        (f"{HERE}:Awaited", "or an async one"),
         (f"{HERE}:Raises", "ValueError at test_credentials.py"),
     ):
         with pytest.raises(headrace.ConfigError, match="setting=") as refusal:
             named("setting", name)
         assert words in str(refusal.value)
         assert SECRET not in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", ["authenticator", "authorisation"])
+def test_a_plug_in_whose_answers_never_come_is_refused_where_it_is_set(name: str) -> None:
+    with pytest.raises(headrace.ConfigError, match=f"{name}=.*not async"):
+        ArchiveConfig.of(environment={}, control_channel_enabled=False, **{name: Awaited()})
 
 
 def test_settings_name_plug_ins_or_are_plug_ins() -> None:

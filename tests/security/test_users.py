@@ -91,7 +91,7 @@ def test_a_file_that_is_damaged_or_gone_accepts_no_one_until_it_is_mended(users:
     for damage in (good + b"bob\n", good + b"bob:plain\n", good + good, b"\xff", good + b":$argon2id$x\n"):
         users.path.write_bytes(damage)
         for fails in (lambda: UsersAuthenticator(users.path), lambda: authenticator.on_connect(b"alice:x")):
-            with pytest.raises(UsersFileError, match=r"line \d|no UTF-8") as refusal:
+            with pytest.raises(UsersFileError, match=r"line \d|not UTF-8") as refusal:
                 fails()
             assert "argon2id" not in str(refusal.value)
     users.path.unlink()

@@ -130,7 +130,7 @@ def test_a_call_that_waits_is_made_when_one_of_too_many_that_were_given_up_retur
     [
         (b"raise", "ValueError at test_verdicts.py:"),
         (b"exit", "SystemExit at test_verdicts.py:"),
-        (b"no verdict", "class bool, no verdict"),
+        (b"no verdict", "it must return a verdict: it returned an object of class bool"),
         (b"text", "TypeError at authentication.py:"),
     ],
 )

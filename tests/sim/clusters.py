@@ -440,7 +440,7 @@ class ClusterWorld:
     @property
     def is_settled(self) -> bool:
         module = self.module
-        writer = module._leadership.writer
+        writer = module._term_log.leader.writer
         if not self.is_running or not module.is_leader or writer is None:
             return False
         applied = module._context.applied

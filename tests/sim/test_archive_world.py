@@ -12,6 +12,8 @@ import pytest
 
 import headrace
 from headrace.archive import ArchiveError
+from headrace.archive.client.steps import answered
+from headrace.archive.protocol.requests import ReplayTokenRequest
 from headrace.testing import Killed, Link, World
 from tests.sim.archives import GONE, SEGMENT_LENGTH, Library, Recorded, local, remote
 
@@ -337,6 +339,39 @@ def test_a_node_may_crash_at_each_start_until_one_is_whole() -> None:
                 step += 1 + step // 8
         assert step > 3
         assert not server.is_closed
+
+
+def test_an_archive_starts_beside_a_killed_one_at_once_and_beside_a_running_one_never() -> None:
+    with World(10) as world:
+        node = world.add_node("store")
+        first = node.run_archive()
+        with pytest.raises(headrace.ConfigError, match=f"archive {first.archive_id} takes requests there"):
+            node.run_archive("other")
+        assert first.failure is None
+        assert first._client is not None
+        node.crash_client(first._client)
+        second = node.run_archive("other")
+        with headrace.Archive.connect(node.connect()) as archive:
+            assert archive.archive_id == second.archive_id
+
+
+def test_what_a_client_may_do_ends_with_the_client_that_closes_though_it_does_not_close_its_session() -> None:
+    """Long before the driver gives up its streams: session and tokens with it."""
+    with World(11) as world:
+        store, desk = world.add_node("store"), world.add_node("desk")
+        server, client = store.run_archive(), desk.connect()
+        channels = {
+            "control_channel": "aeron:udp?endpoint=store:8010",
+            "response_channel": "aeron:udp?endpoint=desk:0",
+        }
+        archive = headrace.Archive.connect(client, **channels)  # type: ignore[arg-type]
+        token = archive._run(answered(ReplayTokenRequest(recording_id=5)))
+        tokens = server._control._requests.tokens
+        assert tokens.session_of(token, 5) is not None
+        client.close()
+        world.run_for(1)
+        assert tokens.session_of(token, 5) is None
+        assert not server._control._sessions
 
 
 def test_the_same_seed_gives_the_same_run_of_an_archive() -> None:

@@ -72,7 +72,7 @@ class Chaos:
         session = None
         if caller.cluster is not None and ingress is not None:
             session = module._context.applied.sessions.get(caller.cluster.cluster_session_id)
-        has_stream = session is not None and session.is_open and session.ingress_image_id is not None
+        has_stream = session is not None and session.is_open and session.ingress is not None
         caller.node.cut(self.cluster.node)
         self.world.run_for(self.chance.choice((0.1, IMAGE_GONE_S)))
         caller.node.mend(self.cluster.node)
@@ -80,7 +80,7 @@ class Chaos:
         is_same = self.cluster.is_running and module._ingress is ingress
         if session is not None and ingress is not None and has_stream and is_same:
             ids = {image.correlation_id for one in ingress.subscriptions for image in one.images}
-            assert session.ingress_image_id in ids or not session.is_open, (
+            assert not session.is_open or session.ingress.image_id in ids, (
                 f"{session} is open without its stream"
             )
 

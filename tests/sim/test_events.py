@@ -206,7 +206,7 @@ def test_a_crash_leaves_the_events_of_an_archive_until_the_next_one_starts() -> 
         assert directory is not None
         (stopped,) = read_events(directory, EventFilter(kinds=("stored-recording",)))
         assert (stopped.old, stopped.new) == ("Active", "Stopped")
-        assert stopped.reason.startswith("the archive before this one died")
+        assert stopped.reason.startswith("the archive's previous run died")
 
 
 _RUN = """

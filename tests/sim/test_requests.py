@@ -24,11 +24,11 @@ async def upper(request: bytes) -> bytes:
 
 
 def server_on(node: Node) -> headrace.Server:
-    return headrace.Server(node.connect(), CHANNEL, STREAM_ID, upper, answers_control=CONTROL)
+    return headrace.Server(node.connect(), CHANNEL, STREAM_ID, upper, response_control=CONTROL)
 
 
 def requester_on(node: Node) -> headrace.Requester:
-    return headrace.Requester(node.connect(), CHANNEL, STREAM_ID, answers_control=CONTROL, timeout_s=30)
+    return headrace.Requester(node.connect(), CHANNEL, STREAM_ID, response_control=CONTROL, timeout_s=30)
 
 
 async def ask(requester: headrace.Requester, name: str, count: int) -> None:

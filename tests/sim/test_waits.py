@@ -173,7 +173,7 @@ def test_what_a_program_raises_comes_out_of_a_run_of_coroutines() -> None:
 def test_clients_of_a_node_refuse_what_a_world_cannot_give() -> None:
     with World(11) as world:
         node = world.add_node("only")
-        with pytest.raises(headrace.ConfigError, match="clock of its own"):
+        with pytest.raises(headrace.ConfigError, match="its own clock"):
             node.connect(clock=ManualClock(), use_invoker=True)
         with pytest.raises(headrace.ConfigError, match="reconnect="):
             headrace.connect(driver=node, reconnect=True)

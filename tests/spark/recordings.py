@@ -6,10 +6,10 @@ import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from headrace._agent.storage import DirectoryStorage
 from headrace.archive.files.catalog import Catalog
 from headrace.archive.files.checksum import Checksum
 from headrace.archive.files.segment_writer import SegmentWriter
-from headrace.archive.files.storage import DirectoryStorage
 from headrace.archive.protocol.descriptor import RecordingDescriptor
 from headrace.positions import HEADER_LENGTH, align
 

@@ -72,5 +72,5 @@ def test_a_delta_table_refuses_batches_older_than_its_last(spark: SparkSession, 
     append = delta_sink(tmp_path / "table", "orders")
     stream(spark, tmp_path).foreachBatch(append).start().awaitTermination()
     shutil.rmtree(tmp_path / "checkpoint")
-    with pytest.raises(StreamingQueryException, match=r"application=orders has batch [1-9]"):
+    with pytest.raises(StreamingQueryException, match=r"application=orders already has batch [1-9]"):
         stream(spark, tmp_path).foreachBatch(append).start().awaitTermination()

@@ -119,7 +119,7 @@ def test_a_stream_that_is_no_log_is_an_error(spark: SparkSession, tmp_path: Path
     files = RecordingFiles(tmp_path)
     files.append([(pack_header(0, 1, 2) + b"fine", 0), (b"not of a cluster", 0)])
     files.stop()
-    with pytest.raises(Exception, match="no entry of a cluster's log: schema_id="):
+    with pytest.raises(Exception, match="not an entry of a cluster's log: schema_id="):
         load(spark, tmp_path, streamId="1001").collect()
     rows = load(spark, tmp_path, streamId="1001", onBadPayload="null").orderBy("position").collect()
     assert [row.kind for row in rows] == ["message", None]

@@ -474,7 +474,7 @@ def test_a_batch_is_the_same_after_a_restart_with_other_options(tmp_path: Path, 
         ({"1": 64, "began": [1]}, r"began=\[1\] must be an object of recording ids and positions"),
         ({"began": {"1": -1}}, r'began=\{"1": -1\} must be an object of recording ids and positions'),
         ({"unfinished": {"x": 1}}, r'unfinished=\{"x": 1\} must be an object of recording ids and positions'),
-        ([64], "is no JSON object"),
+        ([64], "is not a JSON object"),
     ],
 )
 def test_an_offset_that_this_source_has_not_written_is_refused(

@@ -142,7 +142,9 @@ def test_a_live_recording_is_read_as_far_as_it_is_recorded(driver: headrace.Medi
     options = {"controlChannel": control, "timeoutMs": "30000"}
     messages = [b"%d " % index * (index * 7 % 700) for index in range(500)]
     with (
-        ArchiveServer(driver=driver, archive_directory=tmp_path, control_channel=control),
+        ArchiveServer(
+            driver=driver, archive_directory=tmp_path, control_channel=control, local_control_stream_id=4712
+        ),
         headrace.Archive.connect(
             driver=driver, control_channel=control, response_channel=ANY_PORT
         ) as session,
@@ -204,7 +206,7 @@ def test_wrong_options_are_refused_before_anything_is_asked(options: Options, ex
 @pytest.mark.parametrize("endpoint", ["localhost:port", "localhost", "no.such.host.invalid:8010"])
 def test_an_endpoint_that_is_no_address_is_refused(endpoint: str):
     control = f"aeron:udp?endpoint={endpoint}"
-    with pytest.raises(headrace.ConfigError, match="its endpoint is no address and port") as refused:
+    with pytest.raises(headrace.ConfigError, match="its endpoint is not an address and a port") as refused:
         rows_of({"controlChannel": control})
     assert str(refused.value).startswith(f"controlChannel={control}: ")
 
@@ -279,7 +281,8 @@ class Stored:
         files = RecordingFiles(base)
         self.ends = files.append((bytes(1000), 0) for _ in range(400))
         files.stop()
-        self._start = {"driver": driver, "archive_directory": base, **settings}
+        streams = {"local_control_stream_id": 4713}
+        self._start = {"driver": driver, "archive_directory": base, **streams, **settings}
         self.control = free_udp_channel()
         self.options = {"controlChannel": self.control, "timeoutMs": "5000", "bytesPerPartition": "128k"}
         self.start()

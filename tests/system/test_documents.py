@@ -102,6 +102,36 @@ def test_the_command_line_reference_names_every_command() -> None:
     assert [name for name in SUBCOMMANDS if f"`{name}`" not in text] == []
 
 
+def test_the_tests_that_the_guarantees_name_exist_in_each_section() -> None:
+    """A name is below `tests`, or begins with `crates`."""
+    promises, _, untested = (ROOT / "docs/user/guarantees.md").read_text().partition("\n## Not tested\n")
+    sections = promises.split("\n## ")[1:]
+    assert untested
+    assert len(sections) > 4
+    for section in sections:
+        named = re.findall(r"`((?:\w+/)+\w+\.(?:py|rs))`", section)
+        assert named, section.partition("\n")[0]
+        for name in named:
+            assert (ROOT / ("" if name.startswith("crates/") else "tests") / name).is_file(), name
+
+
+def test_the_source_files_that_the_internals_name_exist() -> None:
+    """A page may leave out the folders that its reader knows."""
+    sources = [
+        path
+        for folder in ("crates", "python", "scripts", "tests", "benches")
+        for path in (ROOT / folder).rglob("*.*")
+    ]
+    ends = {"/".join(path.parts[start:]) for path in sources for start in range(-8, 0)}
+    named = {
+        (page.name, name)
+        for page in (ROOT / "docs/internals").glob("*.md")
+        for name in re.findall(r"(?:`|^)([\w/]+\.(?:py|rs))\b", page.read_text(), flags=re.MULTILINE)
+    }
+    assert len(named) > 200
+    assert {each for each in named if each[1] not in ends} == set()
+
+
 def test_the_changelog_knows_this_version() -> None:
     version = re.search(r'^version = "(.+)"', (ROOT / "Cargo.toml").read_text(), flags=re.MULTILINE)
     assert version is not None
@@ -139,7 +169,15 @@ script["write_reference"](Path(sys.argv[2]))
 @pytest.mark.slow
 def test_the_reference_documents_every_public_method(tmp_path: Path) -> None:
     made = subprocess.run(
-        [sys.executable, "-c", REFERENCE, str(ROOT / "scripts/api_reference.py"), str(tmp_path)],
+        [
+            sys.executable,
+            "-W",
+            "error",
+            "-c",
+            REFERENCE,
+            str(ROOT / "scripts/api_reference.py"),
+            str(tmp_path),
+        ],
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,

@@ -82,7 +82,7 @@ def test_a_store_whose_node_cannot_start_says_so(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 1
-    assert "NotADirectoryError" in done.stderr
+    assert "is a file and not a directory" in done.stderr
     assert done.stderr.endswith("the node's process ended with status 1; it printed why\n")
 
 

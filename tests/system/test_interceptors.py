@@ -22,8 +22,6 @@ MESSAGES = [bytes([number % 251]) * (100 + 37 * number % 900) for number in rang
     ("arguments", "text"),
     [
         ({"rate": 2.0}, "rate=2.0 must be from 0 to 1"),
-        ({"rate": "much"}, "rate='much': must be a number"),
-        ({"seed": 1.5}, "seed=1.5: must be a whole number"),
         ({"seed": -1}, "seed=-1 must not be negative"),
         ({"frames": "DATA"}, "frames='DATA' must be a list"),
         ({"frames": []}, "frames=.* must be a list"),

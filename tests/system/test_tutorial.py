@@ -1,4 +1,4 @@
-"""The tutorial, block by block, as it is printed: programs, commands, and the lines of its last section."""
+"""The tutorial, block by block, as it is printed: programs and commands."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from benches.processes import ROOT
 
-import headrace
 from tests.system.processes import TIMEOUT_S, driver_process, finish, start
 
 pytestmark = pytest.mark.system
@@ -69,15 +67,7 @@ def test_the_network(directory: Path) -> None:
 
 
 def test_faster() -> None:
-    with headrace.MediaDriver.embedded() as driver, driver.connect() as client:
-        subscription = client.add_subscription("aeron:ipc", 10)
-        publication = client.add_publication("aeron:ipc", 10)
-        assert subscription.wait_until_connected(TIMEOUT_S)
-        publication.offer_batch_blocking(np.arange(2000.0).reshape(1000, 2))
-        names = {"subscription": subscription, "publication": publication}
-        exec(PROGRAMS[4], names)
-        assert names["rows"][:2].tolist() == [[0.0, 1.0], [2.0, 3.0]]
-        assert names["table"].num_rows == len(names["rows"]) > 2
+    assert finish(start(["-c", PROGRAMS[4]])) == "(1000, 2) [2. 3.] 1000\n"
 
 
 def shell(command: str, directory: Path) -> subprocess.Popen[str]:

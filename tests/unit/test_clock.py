@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from headrace import ConfigError
 from headrace.clock import SYSTEM_CLOCK, Clock, Deadline
 from headrace.testing import ManualClock
 
@@ -46,7 +47,9 @@ def test_deadlines_that_are_never_over_and_over_at_once(clock: Clock) -> None:
         assert never.left_s() is None
         assert not never.is_over
         assert repr(never) == "Deadline(never)"
-    for timeout_s in (0.0, -3.0, -1e300, -math.inf):
-        now: Deadline = clock.deadline(timeout_s)
-        assert now.is_over
-        assert now.left_s() == 0
+    now: Deadline = clock.deadline(0.0)
+    assert now.is_over
+    assert now.left_s() == 0
+    for timeout_s in (-3.0, -math.inf, math.nan):
+        with pytest.raises(ConfigError, match=r"timeout_s=.*: must be a number of seconds of at least 0"):
+            clock.deadline(timeout_s)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
+import headrace
 from headrace import _core
 from headrace.event_log import EVENT_FILE, Event, EventFilter, EventReader, read_events
 from headrace.tools import DriverFileMissingError, FileFormatError
@@ -69,6 +71,12 @@ def test_conditions_must_all_hold(tmp_path: Path) -> None:
     }
     for condition, expected in conditions.items():
         assert ids(read_events(tmp_path, condition)) == expected, condition
+
+
+@pytest.mark.parametrize("kinds", [["imag"], "image"])
+def test_an_unknown_kind_is_refused_with_those_there_are(kinds: Collection[str]) -> None:
+    with pytest.raises(headrace.ConfigError, match=r"kinds='im?a?g?': must be of driver, client"):
+        EventFilter(kinds=kinds)
 
 
 def test_a_reader_goes_on_with_the_events_of_the_next_life(tmp_path: Path) -> None:

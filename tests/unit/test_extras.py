@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace._extras import install_command
+from headrace._base.extras import install_command
 from tests.helpers import TIMEOUT_S
 
 ROOT = Path(__file__).resolve().parents[2]

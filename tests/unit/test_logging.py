@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from headrace import _logging
+from headrace._base import logging as _logging
 
 
 @pytest.mark.parametrize("name", _logging.__all__)

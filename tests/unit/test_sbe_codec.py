@@ -23,8 +23,8 @@ FIELDS = dict(zip(ORDER.type._fields, examples("Order")[0], strict=True))
         ("orderId", "7", "'7'"),
         ("orderId", None, "None"),
         ("letter", "xy", "'xy'"),
-        ("side", "Hold", "none of the enum's values"),
-        ("status", 1, "1 is none of the enum's values"),
+        ("side", "Hold", "not one of the enum's values"),
+        ("status", 1, "1 is not one of the enum's values"),
         ("flags", ["Nope"], "no choice 'Nope'"),
         ("flags", 1 << 16, "65536"),
         ("symbol", "TOOLONG", "7 bytes; at most 6"),
@@ -185,7 +185,7 @@ def test_a_message_in_a_batch_is_named_by_its_index() -> None:
     assert (raised.value.template, raised.value.index, raised.value.field) == ("Trade", 2, "price")
     order = bytearray(ORDER.encode(**FIELDS))
     order[10 + 7] = 99
-    with pytest.raises(sbe.DecodeError, match="99 is none of the values of enum Side") as raised:
+    with pytest.raises(sbe.DecodeError, match="99 is not a value of enum Side") as raised:
         ORDER.to_arrow([TRADES[0], bytes(order)])
     assert (raised.value.index, raised.value.field, raised.value.offset) == (1, "side", 17)
 

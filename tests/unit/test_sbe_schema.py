@@ -83,7 +83,6 @@ BROKEN = {
         "field 'a'",
         "sinceVersion=3 must be 0 to 2",
     ),
-    "empty group": (schema(body='<group name="g"/>'), "group 'g'", "at least one byte"),
     "dimension": (
         schema(body=f'<group name="g" dimensionType="text">{INT}</group>'),
         "group 'g'",
@@ -140,7 +139,7 @@ BROKEN = {
             '<type name="length" primitiveType="uint8"/>', '<ref name="length" type="uint32"/>'
         ),
         "composite 'text' > ref 'length'",
-        '\'uint32\' is no type of the schema: write <type name="length" primitiveType="uint32"/>',
+        '\'uint32\' is not a type of the schema: write <type name="length" primitiveType="uint32"/>',
     ),
     "length that is an enum": (
         schema(body='<data name="d" type="text"/>').replace(
@@ -161,12 +160,12 @@ BROKEN = {
     "composites in each other": (
         schema(nested("composite", 40)),
         "composite 'n7'",
-        "32 of them may lie within each other",
+        "32 of them may be nested",
     ),
     "too many composites in each other": (
         schema(nested("composite", 3000)),
         "composite",
-        "64 elements may lie within each other",
+        "64 elements may be nested",
     ),
     "composites that name the next": (
         schema(
@@ -176,7 +175,7 @@ BROKEN = {
             )
         ),
         "composite 'c32'",
-        "32 of them may lie within each other",
+        "32 of them may be nested",
     ),
     "composites that name the one before": (
         schema(
@@ -187,7 +186,7 @@ BROKEN = {
             )
         ),
         "composite 'c33'",
-        "32 of them may lie within each other",
+        "32 of them may be nested",
     ),
     "enums that name the next": (
         schema("".join(f'<enum name="e{number}" encodingType="e{number + 1}"/>' for number in range(3000))),
@@ -197,7 +196,7 @@ BROKEN = {
     "groups in each other": (
         schema(body=nested("group", 3000)),
         "group",
-        "64 elements may lie within each other",
+        "64 elements may be nested",
     ),
     "constant": (
         schema('<type name="T" primitiveType="int8" presence="constant"/>', '<field name="a" type="T"/>'),
@@ -214,13 +213,36 @@ BROKEN = {
         "enum 'E'",
         "encodingType='float'",
     ),
-    "enum value twice": (
-        schema(
-            '<enum name="E" encodingType="uint8"><validValue name="a">1</validValue>'
-            '<validValue name="b">1</validValue></enum>'
+    "template id beyond the header": (
+        schema(message='id="70000"'),
+        "message 'M'",
+        "70000 does not fit templateId of the header, a uint16: at most 65535",
+    ),
+    "block beyond the header": (
+        schema(message='id="5" blockLength="65536"'),
+        "message 'M'",
+        "65536 does not fit blockLength",
+    ),
+    "schema id beyond the header": (schema(attributes='id="65536"'), "messageSchema", "schemaId"),
+    "version beyond the header": (
+        schema(attributes='id="1" version="65536"'),
+        "messageSchema",
+        "does not fit version",
+    ),
+    "var-data that is not last": (
+        schema(body='<data name="d" type="text"/>').replace(
+            'characterEncoding="UTF-8"/>', 'characterEncoding="UTF-8"/><type name="z" primitiveType="int8"/>'
         ),
-        "validValue 'b'",
-        "same value",
+        "data 'd'",
+        "needs a last member varData",
+    ),
+    "constant enum without a value": (
+        schema(
+            '<enum name="E" encodingType="uint8" presence="constant"><validValue name="a">1</validValue></enum>',
+            '<field name="a" type="E"/>',
+        ),
+        "field 'a'",
+        "a constant needs a valueRef",
     ),
     "bit": (
         schema('<set name="S" encodingType="uint8"><choice name="a">8</choice></set>'),
@@ -365,6 +387,145 @@ def test_a_header_of_another_shape() -> None:
     flat = sbe.Schema.from_text(schema().replace(HEADER, header))["M"]
     assert flat.columns([flat.encode(number) for number in range(5)])["a"].tolist() == list(range(5))
     assert flat.decode(flat.encode(9)).a == 9
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        'primitiveType="uint8" characterEncoding="UTF-8"',
+        'primitiveType="uint8" length="5" characterEncoding="UTF-8"',
+        'primitiveType="char" presence="optional"',
+    ],
+)
+def test_data_of_variable_length_need_not_say_that_its_length_is_none(content: str) -> None:
+    text = schema(body=INT + '<data name="d" type="text"/>').replace(
+        'primitiveType="uint8" length="0" characterEncoding="UTF-8"', content
+    )
+    codec = sbe.Schema.from_text(text)["M"]
+    data = codec.encode(a=1, d="seven")
+    assert data[8:] == bytes.fromhex("01000000 05") + b"seven"
+    assert codec.decode(data) == (1, "seven")
+    assert codec.to_arrow([data, data]).to_pylist() == [{"a": 1, "d": "seven"}] * 2
+
+
+def test_the_content_of_var_data_may_be_a_type_that_has_a_name() -> None:
+    text = schema(
+        '<type name="rest" primitiveType="uint8" length="0" characterEncoding="UTF-8"/>',
+        '<data name="d" type="text"/>',
+    ).replace(
+        '<type name="varData" primitiveType="uint8" length="0" characterEncoding="UTF-8"/>',
+        '<ref name="varData" type="rest"/>',
+    )
+    codec = sbe.Schema.from_text(text)["M"]
+    assert codec.decode(codec.encode(d="x")).d == "x"
+
+
+@pytest.mark.parametrize("name", ["schemaId", "version", "templateId", "blockLength"])
+def test_a_constant_member_of_the_header_is_not_on_the_wire(name: str) -> None:
+    value = {"schemaId": 9, "version": 2, "templateId": 5, "blockLength": 4}[name]
+    text = schema(body=INT + '<data name="d" type="text"/>').replace(
+        f'<type name="{name}" primitiveType="uint16"/>',
+        f'<type name="{name}" primitiveType="uint16" presence="constant">{value}</type>',
+        1,
+    )
+    read = sbe.Schema.from_text(text)
+    codec = read["M"]
+    data = codec.encode(a=7, d="x")
+    assert len(data) == 6 + 4 + 2
+    assert value in read.header(data)
+    assert read.decode(data) == codec.decode(data) == (7, "x")
+    assert codec.to_arrow([data] * 3).to_pylist() == [{"a": 7, "d": "x"}] * 3
+    assert codec.to_arrow([data, codec.encode(a=1, d="long")]).to_pylist()[1] == {"a": 1, "d": "long"}
+
+
+@pytest.mark.parametrize("entry", ["", '<field name="c" type="C"/>'])
+def test_an_entry_of_a_group_may_take_no_bytes(entry: str) -> None:
+    constant = '<type name="C" primitiveType="int8" presence="constant">5</type>'
+    codec = sbe.Schema.from_text(schema(constant, f'{INT}<group name="g">{entry}</group>'))["M"]
+    data = codec.encode(a=1, g=[(), {}, ()])
+    assert data[8:] == bytes.fromhex("01000000 0000 0300")
+    message = codec.decode(data)
+    assert message == (1, [(), (), ()])
+    assert [getattr(one, "c", 5) for one in message.g] == [5, 5, 5]
+    few = codec.encode(a=2, g=[()])
+    assert [len(row["g"]) for row in codec.to_arrow([data, few]).to_pylist()] == [3, 1]
+
+
+def test_entries_without_bytes_are_bounded_though_the_message_does_not_bound_them() -> None:
+    codec = sbe.Schema.from_text(schema(body=INT + '<group name="g"/>'))["M"]
+    most = codec.encode(a=1, g=[()] * 254)
+    assert len(codec.decode(most).g) == 254
+    with pytest.raises(sbe.EncodeError, match="255 entries without bytes; at most 254"):
+        codec.encode(a=1, g=[()] * 255)
+    hostile = most[:-2] + b"\xff\xff"
+    for decode in (codec.decode, lambda data: codec.to_arrow([most, data])):
+        with pytest.raises(sbe.DecodeError, match="65535 entries without bytes; at most 254"):
+            decode(hostile)
+
+
+@pytest.mark.parametrize("null", ["", 'nullValue="9"'])
+def test_a_field_has_the_presence_of_its_enum(null: str) -> None:
+    kind = f'<enum name="E" encodingType="uint8" presence="optional" {null}><validValue name="x">1</validValue></enum>'
+    codec = sbe.Schema.from_text(schema(kind, '<field name="a" type="E"/>'))["M"]
+    data = codec.encode()
+    assert data[8:] == (b"\x09" if null else b"\xff")
+    assert codec.decode(data).a is None
+    required = sbe.Schema.from_text(schema(kind, '<field name="a" type="E" presence="required"/>'))["M"]
+    with pytest.raises(sbe.EncodeError, match="is missing"):
+        required.encode()
+
+
+def test_a_field_has_the_constant_of_its_enum() -> None:
+    values = '<validValue name="x">1</validValue><validValue name="y">2</validValue>'
+    kind = f'<enum name="E" encodingType="uint8" presence="constant" valueRef="E.y">{values}</enum>'
+    codec = sbe.Schema.from_text(schema(kind, INT + '<field name="b" type="E"/>'))["M"]
+    assert codec.block_length == 4
+    assert codec.type.b.name == "y"
+
+
+@pytest.mark.parametrize(("encoding", "one", "two"), [("uint8", "1", "2"), ("char", "A", "B")])
+def test_two_names_of_one_value(encoding: str, one: str, two: str) -> None:
+    values = [("old", two), ("new", two), ("first", one), ("second", one)]
+    kind = f'<enum name="E" encodingType="{encoding}">'
+    kind += "".join(f'<validValue name="{name}">{text}</validValue>' for name, text in values) + "</enum>"
+    constant = '<field name="b" type="E" presence="constant" valueRef="E.second"/>'
+    read = sbe.Schema.from_text(schema(kind, f'<field name="a" type="E"/>{constant}'))
+    codec = read["M"]
+    messages = [codec.encode(a=name) for name, _ in values]
+    assert messages[0] == messages[1] != messages[2] == messages[3]
+    assert [codec.decode(data).a.name for data in messages] == ["old", "old", "first", "first"]
+    assert codec.encode(a=read.enum("E")["new"]) == messages[0]
+    assert codec.type.b is read.enum("E")["first"]
+    for style in ("dictionary", "name"):
+        found = codec.to_arrow(messages, enums=style).to_pylist()
+        assert [row["a"] for row in found] == ["old", "old", "first", "first"]
+
+
+def test_two_names_of_one_bit() -> None:
+    kind = '<set name="S" encodingType="uint8"><choice name="x">1</choice><choice name="y">1</choice></set>'
+    codec = sbe.Schema.from_text(schema(kind, '<field name="a" type="S"/>'))["M"]
+    assert codec.encode(a=["x"]) == codec.encode(a=["y"])
+    assert list(codec.decode(codec.encode(a=2)).a.names()) == ["x", "y"]
+
+
+def test_an_enum_without_values_is_null_or_an_error() -> None:
+    codec = sbe.Schema.from_text(
+        schema('<enum name="E" encodingType="uint8"/>', '<field name="a" type="E"/>')
+    )["M"]
+    null = codec.encode(a=None)
+    assert codec.decode(null).a is None
+    assert codec.to_arrow([null, null]).to_pylist() == [{"a": None}] * 2
+    with pytest.raises(sbe.DecodeError, match="3 is not a value of enum E"):
+        codec.decode(null[:-1] + b"\x03")
+    with pytest.raises(sbe.DecodeError, match="3 is not a value of enum E"):
+        codec.to_arrow([null, null[:-1] + b"\x03"])
+
+
+def test_an_offset_of_a_constant_says_nothing() -> None:
+    constant = '<type name="C" primitiveType="int8" presence="constant">5</type>'
+    codec = sbe.Schema.from_text(schema(constant, INT + '<field name="b" type="C" offset="0"/>'))["M"]
+    assert codec.block_length == 4
+    assert codec.type.b == 5
 
 
 def test_numbers_of_64_bits_in_headers_do_not_wrap() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,7 @@ MISTAKES = (
     ("ClusterClient.connect().offer(5)", 'incompatible type "int"; expected "Buffer'),
     ('ClusterClient.connect().offer_blocking("text")', 'incompatible type "str"; expected "Buffer'),
     ('cluster.offer("text")', 'incompatible type "str"; expected "Buffer'),
-    ('far.offer("text")', 'incompatible type "str"; expected "Buffer'),
+    ('far.offer_async("text")', 'incompatible type "str"; expected "Buffer'),
     ("ClusterClient.connect().receive(timeout_s=1).payload", 'Item "None" of "ClusterMessage | None"'),
     ('sums.call(Sum.add, "1")', _INSTEAD),
     ("sums.call(str.upper)", "incompatible type"),
@@ -102,3 +103,28 @@ def test_the_programs_of_the_documents_of_a_cluster_pass_strictly(tmp_path: Path
     assert len(examples) == 3
     checked = check(*examples[:1], tmp_path, *examples[1:], *(tmp_path / name for name in sources))
     assert (checked.returncode, checked.stdout) == (0, "")
+
+
+def test_the_claims_of_the_documents_pass_strictly_and_under_back_pressure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (DOCUMENTS / "docs/user/how-to/zero-copy.md").read_text()
+    tried, waited = (
+        block
+        for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+        if "_claim" in block or "claim_" in block
+    )
+    program = tmp_path / "claims.py"
+    body = textwrap.indent(tried + waited, "    ")
+    program.write_text(f"import headrace\n\ndef send(publication: headrace.Publication) -> None:\n{body}")
+    checked = check(program, tmp_path)
+    assert (checked.returncode, checked.stdout) == (0, "")
+    with headrace.MediaDriver.embedded() as driver, driver.connect() as client:
+        publication = client.add_publication("aeron:ipc", 1001)
+        exec(tried, {"publication": publication})
+        assert capsys.readouterr().out == "not sent: NOT_CONNECTED\n"
+        with client.add_subscription("aeron:ipc", 1001) as subscription:
+            exec(waited, {"publication": publication})
+            exec(tried, {"publication": publication})
+            heads = [subscription.receive(timeout_s=TIMEOUT_S) for _ in range(2)]
+            assert [bytes(head.payload[:4]) for head in heads if head is not None] == [b"head"] * 2

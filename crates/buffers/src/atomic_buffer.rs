@@ -4,8 +4,9 @@ use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering, fence};
+use std::time::Duration;
 
-use headrace_sys::{MappedFile, Region, barrier};
+use headrace_sys::{MappedFile, Region, barrier, futex};
 
 use crate::memory::Memory;
 
@@ -79,6 +80,16 @@ impl AtomicBuffer {
         self.check(offset, length);
         // SAFETY: in range and mapped; the caller promises the absence of writers.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(offset), length) }
+    }
+
+    /// Wakes the thread, of any process, that sleeps on a word of four bytes. The caller has changed the word.
+    pub fn wake(&self, offset: usize) {
+        futex::wake(self.cell_i32(offset));
+    }
+
+    /// Sleeps while a word of four bytes is `seen`: until it is woken, a signal comes or `timeout` is over.
+    pub fn sleep(&self, offset: usize, seen: i32, timeout: Duration) {
+        futex::sleep(self.cell_i32(offset), seen, timeout);
     }
 
     /// Address of the first byte.

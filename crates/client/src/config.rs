@@ -1,5 +1,8 @@
 //! Settings of a client.
 
+// The defaults ask the machine for time and chance: a program or a test hands in others.
+#![allow(clippy::disallowed_methods)]
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -20,8 +23,7 @@ const NS_PER_MS: i64 = 1_000_000;
 const NS_PER_S: i64 = 1_000_000_000;
 
 headrace_protocol::settings! {
-    /// Everything a client can be told when it connects. `Default` gives the settings of the specification for the
-    /// default driver directory.
+    /// All settings of a client. `Default` returns those of the specification, with the default driver directory.
     #[derive(Clone)]
     pub struct ClientConfig, table SETTINGS;
 
@@ -29,12 +31,12 @@ headrace_protocol::settings! {
     "aeron.driver.timeout" => driver_timeout_ms: i64 = 10_000, Milliseconds { min: 1, max: i64::MAX };
     /// Time between two heartbeats to the driver.
     keepalive_interval_ns: i64 = 500 * NS_PER_MS, Duration { min_ns: 1, max_ns: i64::MAX };
-    /// Sleep of the client's own thread between two turns.
+    /// How long the client's own thread sleeps between two turns.
     "aeron.client.idle.sleep.duration" => idle_sleep_ns: i64 = 16 * NS_PER_MS, Duration { min_ns: 0, max_ns: NS_PER_S };
-    /// How long a log stays mapped after its image or publication went away.
+    /// How long a log stays mapped after its image or publication has ended.
     "aeron.client.resource.linger.duration" => resource_linger_ns: i64 = 3 * NS_PER_S, Duration::ANY;
-    /// Name in the label of the client's heartbeat counter, by which tools call the client. A Python client without one is
-    /// called by its program and process, as in `ticker.py pid=4711`; not so on a clock of the program or of a simulated world.
+    /// Name by which tools call the client; a Python client without one is called by its program and process, as in
+    /// `ticker.py pid=4711`.
     "aeron.client.name" => client_name: String = String::new(), ClientName;
     /// Touch each page of a log when it is mapped, so that no message pays for the page fault.
     "aeron.client.pre.touch.mapped.memory" => pre_touch_mapped_memory: bool = false, Bool;
@@ -44,28 +46,28 @@ headrace_protocol::settings! {
         commit: &'static str = "unknown";
         /// Directory of the driver.
         directory: PathBuf = default_directory(|name| std::env::var(name).ok());
-        /// How long closing the client waits before the driver is told, in nanoseconds.
+        /// How long closing the client waits before it informs the driver, in nanoseconds.
         close_linger_ns: i64 = 0;
-        /// No thread of its own: the program calls [`crate::Client::invoke`].
+        /// Start no conductor thread: the program calls [`crate::Client::invoke`].
         use_invoker: bool = false;
-        /// Source of time, also of the time that is slept away.
+        /// Source of time, also for sleeps.
         clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-        /// Source of session ids, where the driver leaves them to chance.
+        /// Source of random session ids, for drivers that cannot choose one.
         random: fastrand::Rng = fastrand::Rng::new();
         /// How a blocking request waits between two looks.
         awaiting_idle: IdleStrategy = IdleStrategy::default();
-        /// Run on each turn of a waiting request: the way to drive an embedded driver that has no thread either.
+        /// Called on each turn of a waiting request, to run an embedded driver without threads.
         driver_invoker: Option<Arc<dyn Fn() + Send + Sync>> = None;
-        /// Told once, by the thread that connects, when it has found no driver for a second.
+        /// Called once, by the thread that connects, when it has found no driver for a second.
         no_driver_handler: Option<Arc<dyn Fn() + Send + Sync>> = None;
-        /// Told of faults that no caller is waiting for. By default they are written to standard error.
+        /// Called with each failure that no caller waits for. By default they are written to standard error.
         error_handler: ErrorHandler = Handlers::default().error;
-        /// For subscriptions that are added without their own.
+        /// Default handler for subscriptions that are added without one.
         available_image_handler: Option<ImageHandler> = None;
-        /// For subscriptions that are added without their own.
+        /// Default handler for subscriptions that are added without one.
         unavailable_image_handler: Option<ImageHandler> = None;
-        /// Told, before the other handlers, of each image that went before the end of its stream although its
-        /// subscription is open: timed out, rejected, or held back too much.
+        /// Called, before the other handlers, with each image that ended before its stream although its subscription is
+        /// open: because of a time-out, a rejection, or a reader that was too slow.
         lost_image_handler: Option<ImageHandler> = None;
         /// First of the available-counter handlers.
         available_counter_handler: Option<CounterHandler> = None;
@@ -73,7 +75,7 @@ headrace_protocol::settings! {
         unavailable_counter_handler: Option<CounterHandler> = None;
         /// First of the close handlers.
         close_handler: Option<CloseHandler> = None;
-        /// Told of errors raised against this client's publications.
+        /// Called with errors raised against this client's publications.
         publication_error_handler: Option<PublicationErrorHandler> = None;
     }
 }
@@ -101,7 +103,7 @@ impl Codec for ClientName {
     }
 }
 
-/// What the settings of a client are, for documentation and for other languages.
+/// Declares the settings of a client, for documentation and for other languages.
 pub fn declarations() -> Vec<Declaration> {
     settings::declarations(SETTINGS, &ClientConfig::default())
 }
@@ -192,7 +194,7 @@ pub(crate) fn label_rule(length_max: usize) -> String {
     format!("must be printable ASCII of at most {length_max} characters")
 }
 
-/// `AERON_DIR`, or the place where a driver of the same user puts its files.
+/// `AERON_DIR`, or the default directory of the user's driver.
 fn default_directory(lookup: impl Fn(&str) -> Option<String>) -> PathBuf {
     if let Some(directory) = lookup("AERON_DIR").filter(|text| !text.is_empty()) {
         return PathBuf::from(directory);

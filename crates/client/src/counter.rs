@@ -5,9 +5,9 @@ use std::sync::{Arc, Weak};
 
 use headrace_buffers::counters::Counter as CounterValue;
 
+use crate::conductor_proxy::ConductorProxy;
 use crate::config::{is_label, label_rule};
 use crate::error::ClientError;
-use crate::home::Home;
 
 /// Longest counter key, in bytes.
 pub const COUNTER_KEY_LENGTH_MAX: usize = 112;
@@ -38,20 +38,28 @@ impl CounterShared {
 
 /// A counter owned by this client: visible to every process on the driver, freed when closed or dropped.
 ///
-/// Usable from any thread; the value is one 64-bit word. Stores after closing are ignored, because the driver may
-/// have given the word to another counter.
+/// Usable from any thread; the value is one 64-bit word. Stores after closing are ignored, because the driver may have
+/// reused the word for another counter.
 pub struct Counter {
-    home: Weak<dyn Home>,
+    conductor: Weak<dyn ConductorProxy>,
     shared: Arc<CounterShared>,
     value: CounterValue,
 }
 
 impl Counter {
-    pub(crate) fn new(home: Weak<dyn Home>, shared: Arc<CounterShared>, value: CounterValue) -> Self {
-        Self { home, shared, value }
+    pub(crate) fn new(
+        conductor: Weak<dyn ConductorProxy>,
+        shared: Arc<CounterShared>,
+        value: CounterValue,
+    ) -> Self {
+        Self {
+            conductor,
+            shared,
+            value,
+        }
     }
 
-    /// Registration id, which names this counter in commands and events.
+    /// Registration id, which identifies this counter in commands and events.
     pub fn registration_id(&self) -> i64 {
         self.shared.registration_id
     }
@@ -61,7 +69,7 @@ impl Counter {
         self.shared.counter_id
     }
 
-    /// The value, ordered after the stores its writer made before; nothing once closed.
+    /// The value, ordered after earlier stores of its writer; `None` once closed.
     pub fn get(&self) -> Option<i64> {
         self.is_open().then(|| self.value.get_acquire())
     }
@@ -75,12 +83,12 @@ impl Counter {
         open
     }
 
-    /// Adds, for any number of writers, and returns the value before; nothing once closed.
+    /// Adds atomically and returns the value before; `None` once closed.
     pub fn get_and_add(&self, delta: i64) -> Option<i64> {
         self.is_open().then(|| self.value.get_and_add(delta))
     }
 
-    /// Says what this counter refers to, for tools; what that is depends on the type. False once closed.
+    /// Sets what this counter refers to, for tools; the meaning depends on the type. False once closed.
     pub fn set_reference_id(&self, reference_id: i64) -> bool {
         let open = self.is_open();
         if open {
@@ -89,7 +97,8 @@ impl Counter {
         open
     }
 
-    /// The word is this counter's. A process that stood still for long may find that the driver has given it to another.
+    /// Whether the word still belongs to this counter. The driver may have reused it if the process was paused for
+    /// long.
     fn is_open(&self) -> bool {
         !self.is_closed() && self.value.registration_id() == self.shared.registration_id
     }
@@ -99,12 +108,12 @@ impl Counter {
         self.shared.closed.load(Ordering::Acquire)
     }
 
-    /// Gives the counter back to the driver. Does not wait; closing again does nothing.
+    /// Returns the counter to the driver. Does not wait; closing again does nothing.
     pub fn close(&self) {
         if self.shared.mark_closed()
-            && let Some(home) = self.home.upgrade()
+            && let Some(conductor) = self.conductor.upgrade()
         {
-            home.forget_counter(self.shared.registration_id);
+            conductor.forget_counter(self.shared.registration_id);
         }
     }
 }
@@ -140,7 +149,7 @@ impl StaticCounter {
         self.value.id()
     }
 
-    /// The value, ordered after the stores its writer made before.
+    /// The value, ordered after earlier stores of its writer.
     pub fn get(&self) -> i64 {
         self.value.get_acquire()
     }
@@ -150,7 +159,7 @@ impl StaticCounter {
         self.value.set_release(value);
     }
 
-    /// Adds, for any number of writers, and returns the value before.
+    /// Adds atomically and returns the value before.
     pub fn get_and_add(&self, delta: i64) -> i64 {
         self.value.get_and_add(delta)
     }

@@ -1,14 +1,13 @@
-//! What can go wrong, apart from normal refusals: those are values ([`crate::Offer`]).
+//! The errors of a client. Normal refusals are not errors but values ([`crate::Offer`]).
 
 use headrace_buffers::log::AppendError;
 use headrace_protocol::ErrorCode;
 use headrace_protocol::text::excerpt;
 
-/// A fault reported by the client. Cheap to clone, because the reason a client ended is given to every later
-/// call on it.
+/// An error of a client. Cheap to clone, because every later call on a client that has ended returns the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
-    /// The client, or the thing called, was closed by this program.
+    /// This program has closed the client, or the object of the call.
     #[error("{what} is closed")]
     Closed {
         /// The kind of object.
@@ -25,17 +24,17 @@ pub enum ClientError {
         operation: &'static str,
     },
 
-    /// The driver is not there, or did not answer in time.
+    /// There is no driver, or it did not answer in time.
     #[error("driver timeout: {reason}")]
     DriverTimeout {
-        /// What was awaited, with names and values.
+        /// The awaited event, with names and values.
         reason: String,
     },
 
     /// The driver stopped, or its process ended: no time-out was needed to notice it.
     #[error("{reason}")]
     DriverEnded {
-        /// How it ended, and which driver it was.
+        /// How the driver ended, and which one it was.
         reason: String,
     },
 
@@ -46,21 +45,24 @@ pub enum ClientError {
         reason: String,
     },
 
-    /// The conductor was not run for so long that the driver may have given the client up.
+    /// The conductor did not run for so long that the driver may have declared the client dead.
     #[error("service interval exceeded: interval_ns={interval_ns} timeout_ns={timeout_ns}")]
     ServiceInterval {
         /// Time between two turns of the conductor.
         interval_ns: i64,
-        /// The most there may be.
+        /// The greatest time allowed.
         timeout_ns: i64,
     },
 
-    /// The client lost events, so what it knows of its resources may be wrong.
+    /// The client lost events, so its view of its resources may be wrong.
     #[error("unable to keep up with the driver's event broadcast")]
     Lapped,
 
     /// The driver refused a request.
-    #[error("{message} (error_code={code:?} correlation_id={correlation_id})")]
+    #[error(
+        "{} (error_code={code:?} correlation_id={correlation_id})",
+        without_code(message)
+    )]
     Registration {
         /// Kind of refusal.
         code: ErrorCode,
@@ -89,16 +91,16 @@ pub enum ClientError {
     InvalidArgument {
         /// The argument or setting.
         name: String,
-        /// What was given.
+        /// The value.
         value: String,
-        /// What is allowed.
+        /// The rule.
         rule: String,
     },
 
-    /// An event from the driver cannot be decoded or contradicts what it said before.
+    /// An event from the driver cannot be decoded, or contradicts an earlier one.
     #[error("invalid event from the driver: {reason}")]
     InvalidEvent {
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
 
@@ -120,7 +122,7 @@ impl ClientError {
     }
 }
 
-/// Why a poll could not be made.
+/// Why a poll was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PollError {
     /// Two polls at once, which would deliver messages twice.
@@ -142,7 +144,7 @@ pub enum PollError {
         session_id: i32,
         /// Stream within the channel.
         stream_id: i32,
-        /// Where the reader is.
+        /// The reader's position.
         position: i64,
     },
 }
@@ -156,4 +158,10 @@ pub enum OfferError {
     /// The message breaks a rule of the log.
     #[error(transparent)]
     Append(#[from] AppendError),
+}
+
+/// A driver's text without the prefix of errors without a specific code: the code after the text says more.
+fn without_code(message: &str) -> &str {
+    let words = ErrorCode::GenericError.describe("");
+    message.strip_prefix(&words).unwrap_or(message)
 }

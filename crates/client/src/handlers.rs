@@ -1,9 +1,8 @@
-//! The handlers a program may register, and the queue that runs them.
+//! The handlers a program may register.
 //!
-//! A handler is never called while the client's state is locked. What happened is queued under that lock, and
-//! whichever thread services the client runs the queue afterwards, one handler at a time and in order. So a
-//! handler may block, and may close or drop publications, subscriptions and counters; requests to the client
-//! from inside a handler are refused ([`crate::ClientError::Reentrant`]).
+//! The thread that services the client calls them, one at a time and in order, and never while the client's tables are
+//! locked. So a handler may block, and may close or drop publications, subscriptions and counters; requests to the
+//! client from inside a handler are refused ([`crate::ClientError::Reentrant`]).
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,15 +13,15 @@ use headrace_protocol::ErrorCode;
 use crate::error::ClientError;
 use crate::image::Image;
 
-/// Told of an image that came or went. Runs on the thread that services the client.
+/// Called with an image that came or went, on the thread that services the client.
 pub type ImageHandler = Arc<dyn Fn(&Arc<Image>) + Send + Sync>;
-/// Told of a counter that came or went: the reader, its registration id and its counter id.
+/// Called for a counter that came or went, with the counters' reader, the registration id and the counter id.
 pub type CounterHandler = Arc<dyn Fn(&CountersReader, i64, i32) + Send + Sync>;
-/// Told that the client has closed.
+/// Called when the client has closed.
 pub type CloseHandler = Arc<dyn Fn() + Send + Sync>;
-/// Told of faults that no caller is waiting for.
+/// Called with each failure that no caller waits for.
 pub type ErrorHandler = Arc<dyn Fn(&ClientError) + Send + Sync>;
-/// Told of errors that subscribers or the driver raise against a publication of this client.
+/// Called with errors that subscribers or the driver raise against a publication of this client.
 pub type PublicationErrorHandler = Arc<dyn Fn(&PublicationError) + Send + Sync>;
 
 /// An error raised against a publication.
@@ -46,7 +45,7 @@ pub struct PublicationError {
     pub source: Option<SocketAddr>,
     /// Kind of error.
     pub code: ErrorCode,
-    /// Text given by the receiver.
+    /// The receiver's text.
     pub message: String,
 }
 
@@ -71,9 +70,6 @@ impl SubscriptionHandlers {
     }
 }
 
-/// One queued handler call, lent what counter handlers read.
-pub(crate) type Callback = Box<dyn FnOnce(&CountersReader) + Send>;
-
 /// Counter and close handlers, which come and go at run time, each under an id.
 pub(crate) struct HandlerList<H> {
     entries: Vec<(i64, H)>,
@@ -95,8 +91,8 @@ impl<H: Clone> HandlerList<H> {
         Some(self.entries.remove(index).1)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = H> + '_ {
-        self.entries.iter().map(|(_, handler)| handler.clone())
+    pub(crate) fn all(&self) -> Vec<H> {
+        self.entries.iter().map(|(_, handler)| handler.clone()).collect()
     }
 }
 

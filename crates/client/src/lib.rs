@@ -1,9 +1,9 @@
 //! Headrace's client: everything a program does with a running media driver.
 //!
-//! A [`Client`] connects to the driver of a directory. It adds [`Publication`]s and [`Subscription`]s, which then
-//! work on shared memory directly: an offer or a poll takes no lock that another thread waits for, allocates
-//! nothing and makes no system call. The driver's news (images and counters that come and go, errors) are worked
-//! off by the client conductor, on a thread of its own or whenever the program calls [`Client::invoke`].
+//! A [`Client`] connects to the driver of a directory. It adds [`Publication`]s and [`Subscription`]s, which then work
+//! on shared memory directly: an offer or a poll takes no lock that another thread waits for, allocates nothing and
+//! makes no system call. The client conductor handles the driver's events (images and counters that come and go,
+//! errors), on its own thread or whenever the program calls [`Client::invoke`].
 //!
 //! ```no_run
 //! use headrace_client::{Client, ClientConfig, Offer};
@@ -19,44 +19,33 @@
 //! ```
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
-pub mod assembler;
-mod blocking;
-pub mod client;
+mod channel_status;
+mod client;
+mod cluster;
+mod conductor;
+mod conductor_proxy;
 pub mod config;
 mod connect;
-mod core;
 pub mod counter;
-pub mod error;
-mod events;
-mod exclusive;
-mod expiry;
-pub mod handlers;
-mod heartbeat;
-mod home;
-pub mod image;
+mod destinations;
+mod error;
+mod handlers;
+mod image;
 mod lock;
-mod mappings;
 mod publication;
-mod replayed;
-mod requests;
-mod resources;
-mod sequencer;
-mod service;
-mod state;
-mod status;
 mod subscription;
-mod termination;
-mod thread_token;
-mod turns;
 
-pub use assembler::FragmentAssembler;
-pub use blocking::{Answers, PARK_MAX};
+pub use channel_status::ChannelStatus;
 pub use client::{Client, SessionIdRequest};
+pub use cluster::{IngressStream, SESSION_HEADER_LENGTH, Sequenced, Sequencer, SessionHeader};
+pub use conductor::{PARK_MAX, Replies};
 pub use config::ClientConfig;
+pub use connect::request_driver_termination;
 pub use counter::{Counter, StaticCounter};
+pub use destinations::Destinations;
 pub use error::{ClientError, OfferError, PollError};
-pub use exclusive::{ExclusivePublication, Writer};
 pub use handlers::{
     CloseHandler, CounterHandler, ErrorHandler, ImageHandler, PublicationError, PublicationErrorHandler,
     SubscriptionHandlers,
@@ -66,13 +55,9 @@ pub use headrace_buffers::log::{
     Action, Append as Offer, AppendError, Claim, ClaimResult, Header, RecordedEnd, RecordedResult,
 };
 pub use headrace_protocol::ErrorCode;
-pub use image::{Block, Image};
-pub use publication::{Publication, PublicationHandle, SubscriberCount};
-pub use replayed::Replayed;
-pub use sequencer::{SESSION_HEADER_LENGTH, Sequenced, Sequencer, SessionHeader};
-pub use status::ChannelStatus;
-pub use subscription::{PollGuard, Subscription};
-pub use termination::request_driver_termination;
+pub use image::{Block, FragmentAssembler, HandlerResult, Image, PollLimit, ReplayBlocks};
+pub use publication::{ExclusivePublication, Publication, PublicationHandle, SubscriberCount, Writer};
+pub use subscription::{PollGuard, Start, Subscription};
 
 // What programs and bindings rely on: everything may be moved to, and used from, any thread.
 const _: () = {

@@ -147,7 +147,8 @@ fn things_may_outlive_their_client() {
     it.counter.close();
     let error = it
         .subscription
-        .add_destination("aeron:udp?endpoint=a:1")
+        .destinations()
+        .add("aeron:udp?endpoint=a:1")
         .unwrap_err();
     assert_eq!(error, ClientError::Closed { what: "subscription" });
     driver(&it.fake).work();
@@ -250,6 +251,38 @@ fn a_conductor_that_was_not_run_ends_the_client() {
     service_until_idle(&it.client);
     let reason = it.client.ended_by().unwrap();
     assert!(matches!(reason, ClientError::ServiceInterval { .. }), "{reason}");
+    it.assert_ended(&reason);
+}
+
+#[test]
+fn a_client_that_is_kept_alive_outlives_a_pause_of_its_conductor() {
+    let it = busy();
+    for _ in 0..3 {
+        driver(&it.fake).clock.advance_ns(6_000 * MS);
+        driver(&it.fake).heartbeat();
+        it.client.keep_alive();
+    }
+    let counter_id = it.heartbeat_counter();
+    let guard = driver(&it.fake);
+    assert_eq!(
+        guard.counters.reader().value(counter_id),
+        Some(guard.clock.epoch_ms())
+    );
+    drop(guard);
+    service_until_idle(&it.client);
+    assert!(!it.client.is_closed() && it.calls.lock().unwrap().is_empty());
+}
+
+#[test]
+fn a_client_that_has_missed_its_time_is_not_kept_alive() {
+    let it = busy();
+    driver(&it.fake).clock.advance_ns(10_001 * MS);
+    driver(&it.fake).heartbeat();
+    it.client.keep_alive();
+    service_until_idle(&it.client);
+    let reason = it.client.ended_by().unwrap();
+    assert!(matches!(reason, ClientError::ServiceInterval { .. }), "{reason}");
+    it.client.keep_alive();
     it.assert_ended(&reason);
 }
 
@@ -368,7 +401,12 @@ fn handlers_may_not_call_the_client_but_may_close_things() {
             told.extend(client.next_available_session_id(1).err());
             told.extend(client.cancel(1).err());
             told.extend(client.add_close_handler(Arc::new(|| {})).err());
-            told.extend(publication.async_add_destination("aeron:udp?endpoint=a:1").err());
+            told.extend(
+                publication
+                    .destinations()
+                    .async_add("aeron:udp?endpoint=a:1")
+                    .err(),
+            );
             told.extend(client.invoke().err());
             told.extend(client.close().err());
             publication.close();

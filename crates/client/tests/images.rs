@@ -6,11 +6,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 use headrace_client::{
-    Action, Client, ClientError, Offer, PollError, Publication, Subscription, SubscriptionHandlers,
+    Action, Client, ClientError, Offer, PollError, PollLimit, Publication, Subscription, SubscriptionHandlers,
 };
 use headrace_protocol::command::Command;
 
-use common::{FakeDriver, connect, driver, service_until_idle};
+use common::{FakeDriver, connect, driver, service_until_idle, undelivered};
 
 const CHANNEL: &str = "aeron:ipc";
 
@@ -116,7 +116,7 @@ fn an_image_comes_delivers_and_goes() {
     // The driver reuses the counter; the closed image keeps its own values and leaves the counter alone.
     it.position.set(7);
     send(&it.publication, "late");
-    assert_eq!(image.poll(|_, _| panic!("delivered after closing"), 10), Ok(0));
+    assert_eq!(image.poll(undelivered, 10), Ok(0));
     assert_eq!(
         (image.position(), image.is_end_of_stream(), it.position.get()),
         (192, true, 7)
@@ -230,7 +230,7 @@ fn an_error_in_a_handler_stops_the_poll_behind_the_fragment() {
         send(&it.publication, text);
     }
     let mut count = 0;
-    let result = it.subscription.try_poll(
+    let result = it.subscription.poll(
         |_, _| {
             count += 1;
             if count == 2 {
@@ -251,9 +251,7 @@ fn a_panic_in_a_handler_loses_nothing_either() {
     let it = linked();
     send(&it.publication, "one");
     send(&it.publication, "two");
-    let panic = catch_unwind(AssertUnwindSafe(|| {
-        it.subscription.poll(|_, _| panic!("handler"), 10)
-    }));
+    let panic = catch_unwind(AssertUnwindSafe(|| it.subscription.poll(undelivered, 10)));
     assert!(panic.is_err());
     assert_eq!(it.position.get(), 64);
     assert_eq!(drain(&it.subscription, 10), ["two"]);
@@ -301,11 +299,9 @@ fn a_controlled_handler_steers() {
         send(&it.publication, text);
     }
     let mut actions = [Action::Continue, Action::Abort].into_iter();
-    let count = it
-        .subscription
-        .controlled_poll(|_, _| actions.next().unwrap(), 10);
+    let count = it.subscription.poll(|_, _| actions.next().unwrap(), 10);
     assert_eq!((count, it.position.get()), (Ok(1), 64));
-    let count = it.subscription.controlled_poll(
+    let count = it.subscription.poll(
         |payload, _| {
             assert_eq!(payload, b"b", "the aborted fragment comes again");
             Action::Break
@@ -314,7 +310,7 @@ fn a_controlled_handler_steers() {
     );
     assert_eq!((count, it.position.get()), (Ok(1), 128));
     let mut positions = Vec::new();
-    let count = it.subscription.controlled_poll(
+    let count = it.subscription.poll(
         |_, _| {
             positions.push(it.position.get());
             Action::Commit
@@ -331,16 +327,16 @@ fn a_bounded_poll_stops_at_its_limit() {
         send(&it.publication, text);
     }
     let image = it.subscription.images().remove(0);
-    assert_eq!(image.bounded_poll(0, |_, _| {}, 10), Ok(0));
+    assert_eq!(image.poll(|_, _| {}, PollLimit::fragments(10).before(0)), Ok(0));
     // A fragment that begins before the limit is delivered whole.
-    assert_eq!(image.bounded_poll(65, |_, _| {}, 10), Ok(2));
-    assert_eq!(image.bounded_poll(100, |_, _| {}, 10), Ok(0));
+    assert_eq!(image.poll(|_, _| {}, PollLimit::fragments(10).before(65)), Ok(2));
+    assert_eq!(image.poll(|_, _| {}, PollLimit::fragments(10).before(100)), Ok(0));
     assert_eq!(
-        image.bounded_controlled_poll(i64::MAX, |_, _| Action::Abort, 10),
+        image.poll(|_, _| Action::Abort, PollLimit::fragments(10).before(i64::MAX)),
         Ok(0)
     );
     assert_eq!(
-        image.bounded_controlled_poll(i64::MAX, |_, _| Action::Continue, 10),
+        image.poll(|_, _| Action::Continue, PollLimit::fragments(10).before(i64::MAX)),
         Ok(1)
     );
     assert_eq!(it.position.get(), 192);
@@ -515,9 +511,9 @@ fn a_position_that_another_process_spoiled_does_not_panic() {
             counter.set(position);
             let outcome = match way {
                 0 => image.poll(|_, _| {}, 10),
-                1 => image.controlled_poll(|_, _| Action::Commit, 10),
+                1 => image.poll(|_, _| Action::Commit, 10),
                 2 => image.block_poll(|_| {}, 1000),
-                _ => image.bounded_poll(i64::MIN, |_, _| panic!("delivered"), 10),
+                _ => image.poll(undelivered, PollLimit::fragments(10).before(i64::MIN)),
             };
             assert!(
                 matches!(outcome, Ok(_) | Err(PollError::Overtaken { .. })),
@@ -553,7 +549,7 @@ fn a_poll_that_is_told_to_stop_takes_nothing_of_other_images() {
     let mut came = Vec::new();
     loop {
         let before = came.len();
-        let count = it.subscription.try_poll_while(
+        let count = it.subscription.poll_while(
             |payload, _| {
                 came.push(String::from_utf8(payload.to_vec()).unwrap());
                 Ok::<_, PollError>(false)
@@ -582,7 +578,7 @@ fn a_break_stops_one_image_and_the_poll_goes_on_with_the_next() {
     let mut came = Vec::new();
     let mut poll = |action| {
         it.subscription
-            .controlled_poll(
+            .poll(
                 |payload, _| {
                     came.push(payload[0]);
                     action
@@ -617,7 +613,7 @@ fn a_poll_that_meets_only_padding_looks_into_the_next_term() {
         let mut whole = None;
         let mut assembler = headrace_client::FragmentAssembler::new();
         it.subscription
-            .try_poll_while(
+            .poll_while(
                 |payload, header| {
                     whole = assembler.on_fragment(payload, header, |message, _| message.len());
                     Ok::<_, PollError>(whole.is_none())

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use headrace_buffers::Memory;
 use headrace_client::{
-    Action, Client, Header, Offer, PollError, Publication, Subscription, SubscriptionHandlers,
+    Action, Block, Client, Header, Offer, PollError, Publication, Subscription, SubscriptionHandlers,
 };
 
-use common::{FakeDriver, connect, driver, service_until_idle};
+use common::{FakeDriver, connect, driver, service_until_idle, undelivered};
 
 /// One publication and a subscription linked to it.
 struct Linked {
@@ -56,6 +56,10 @@ fn overtaken(it: &Linked, position: i64) -> Result<usize, PollError> {
     })
 }
 
+fn undelivered_block(_: Block<'_>) {
+    panic!("delivered");
+}
+
 #[test]
 fn a_reader_whose_counter_is_another_ones_ends_and_leaves_it_alone() {
     let it = linked();
@@ -66,10 +70,10 @@ fn a_reader_whose_counter_is_another_ones_ends_and_leaves_it_alone() {
     driver(&it.fake)
         .counters
         .set_registration_id(it.position.id(), 4711);
-    assert_eq!(image.poll(|_, _| panic!("delivered"), 10), overtaken(&it, 64));
+    assert_eq!(image.poll(undelivered, 10), overtaken(&it, 64));
     assert_eq!(it.position.get(), 64);
     assert!(image.is_closed());
-    assert_eq!(image.poll(|_, _| panic!("delivered"), 10), Ok(0));
+    assert_eq!(image.poll(undelivered, 10), Ok(0));
 }
 
 #[test]
@@ -88,7 +92,7 @@ fn a_poll_that_loses_its_counter_stores_nothing() {
             }
             Action::Commit
         };
-        image.controlled_poll(steal, 10).unwrap();
+        image.poll(steal, 10).unwrap();
         assert_eq!(it.position.get(), if is_same_position { 0 } else { 960 });
     }
 }
@@ -122,9 +126,9 @@ fn frames_of_a_later_lap_are_not_delivered() {
             .clone();
         term.put_i32(20, image.initial_term_id() + 3);
         let outcome = match way {
-            0 => image.poll(|_, _| panic!("delivered"), 10),
-            1 => image.controlled_poll(|_, _| panic!("delivered"), 10),
-            _ => image.block_poll(|_| panic!("delivered"), 1000),
+            0 => image.poll(undelivered, 10),
+            1 => image.poll(undelivered, 10),
+            _ => image.block_poll(undelivered_block, 1000),
         };
         assert_eq!(outcome, overtaken(&it, 0));
         assert!(image.is_closed());

@@ -95,7 +95,7 @@ fn closing_is_told_once_and_everything_after_says_closed() {
         headrace_client::ChannelStatus::Closed
     );
     assert_eq!(
-        publication.add_destination("aeron:udp?endpoint=127.0.0.1:1"),
+        publication.destinations().add("aeron:udp?endpoint=127.0.0.1:1"),
         Err(ClientError::Closed { what: "publication" })
     );
 }
@@ -144,7 +144,10 @@ fn handles_of_one_publication_share_its_log() {
     assert_eq!(second.offer(&[2; 32]), Ok(Offer::Position(128)));
 
     // Destinations belong to the log, so either handle names the original.
-    second.add_destination("aeron:udp?endpoint=127.0.0.1:1").unwrap();
+    second
+        .destinations()
+        .add("aeron:udp?endpoint=127.0.0.1:1")
+        .unwrap();
     let Command::AddDestination { registration_id, .. } = driver(&fake).last_command() else {
         panic!("unexpected command");
     };
@@ -231,9 +234,7 @@ fn a_driver_that_does_not_answer_is_a_timeout_and_the_resource_is_removed() {
     let error = client.add_publication(named, 10).err().unwrap();
     assert!(matches!(error, ClientError::DriverTimeout { .. }), "{error}");
     let asked = "add publication channel=aeron:udp?endpoint=slow.example:40456";
-    let doubt = "driver_timeout_ms=10000: does a name server answer for host=slow.example?";
     assert!(error.to_string().contains(asked), "{error}");
-    assert!(error.to_string().ends_with(doubt), "{error}");
     driver(&fake).work();
     assert!(matches!(
         driver(&fake).last_command(),

@@ -5,7 +5,7 @@ mod live;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use headrace_client::{Action, ClaimResult, FragmentAssembler, Offer, OfferError};
+use headrace_client::{Action, ClaimResult, FragmentAssembler, Offer, OfferError, PollLimit};
 use live::{IPC, STREAM, await_that, pair, pattern, receive, send, send_with, start};
 
 const UDP: &str = "aeron:udp?endpoint=127.0.0.1:0|term-length=64k";
@@ -274,11 +274,11 @@ fn images_are_polled_up_to_a_bound_and_under_control() {
         send(&publication, text);
     }
     let image = subscription.images().remove(0);
-    assert_eq!(image.bounded_poll(64, |_, _| {}, 10), Ok(1));
-    assert_eq!(image.bounded_poll(64, |_, _| {}, 10), Ok(0));
-    assert_eq!(image.controlled_poll(|_, _| Action::Break, 10), Ok(1));
+    assert_eq!(image.poll(|_, _| {}, PollLimit::fragments(10).before(64)), Ok(1));
+    assert_eq!(image.poll(|_, _| {}, PollLimit::fragments(10).before(64)), Ok(0));
+    assert_eq!(image.poll(|_, _| Action::Break, 10), Ok(1));
     assert_eq!(
-        image.bounded_controlled_poll(1000, |_, _| Action::Abort, 10),
+        image.poll(|_, _| Action::Abort, PollLimit::fragments(10).before(1000)),
         Ok(0)
     );
     assert_eq!(receive(&subscription, 1), [b"c"]);

@@ -1,4 +1,4 @@
-//! A driver whose directory another driver took over while it did not run.
+//! A driver whose directory another driver took over while it did not run, or was deleted.
 
 mod live;
 
@@ -91,4 +91,26 @@ fn it_makes_no_log_for_a_client_that_asks_before_it_has_noticed() {
     );
     assert!(logs(&first).is_empty());
     assert!(!second.is_terminated());
+}
+
+#[test]
+fn it_ends_by_itself_when_its_files_are_deleted() {
+    for mode in [ThreadingMode::Shared, ThreadingMode::Dedicated] {
+        let first = start_with(|config| config.threading_mode = Some(mode));
+        let client = first.client();
+        let _streams = streams(&client);
+        std::fs::remove_dir_all(first.driver.directory()).unwrap();
+
+        await_that("the driver ends", || first.driver.is_terminated());
+        let failure = first.driver.failure().unwrap();
+        let directory = first.driver.directory().display();
+        assert!(
+            failure.starts_with(&format!(
+                "the files of aeron.dir={directory} were deleted while this driver ran"
+            )),
+            "{failure}"
+        );
+        first.driver.close().unwrap();
+        await_that("its client ends", || client.is_closed());
+    }
 }

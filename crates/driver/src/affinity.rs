@@ -1,7 +1,7 @@
 //! Which processors the driver's threads are bound to, by the numbers of the machine or by those of a container.
 //!
-//! A container is given some processors of its host, others each time. With `aeron.driver.cpuset.affinity` the settings count
-//! what was given, and the driver looks whether it was given well.
+//! A container gets some processors of its host, and different ones each time. With `aeron.driver.cpuset.affinity` the
+//! settings number the processors that it got, and the driver checks these.
 
 use std::path::PathBuf;
 

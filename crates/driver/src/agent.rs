@@ -1,4 +1,4 @@
-//! What an agent is, and what is measured about every agent.
+//! The trait of agents, and the measurements of every agent.
 
 use headrace_buffers::counters::Counter;
 use headrace_buffers::doorbell::Interests;

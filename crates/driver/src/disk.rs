@@ -1,9 +1,9 @@
-//! How much room there is for files; a seam, so that a test can fill a disk.
+//! The free space for files; a seam, so that a test can fill a disk.
 
 use std::io;
 use std::path::Path;
 
-/// Knows how much room there is. Files themselves are real everywhere.
+/// Knows the free space. Files themselves are always real.
 pub trait Disk: Send + Sync {
     /// Bytes that can still be written to the file system that holds `path`.
     fn usable_space(&self, path: &Path) -> io::Result<u64>;

@@ -1,5 +1,5 @@
-//! What the conductor says of a channel whose socket it has opened. The sender or the receiver builds its endpoint
-//! from this, so that neither side knows how the other keeps a channel.
+//! The conductor's description of a channel whose socket it has opened. The sender or the receiver builds its endpoint
+//! from this, so that neither side knows how the other stores a channel.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -24,17 +24,19 @@ pub(crate) enum SendDestinations {
     Connected,
     /// To one peer, whose address goes with each send.
     Peer(SocketAddr),
+    /// The same, until a way leads there and the socket can be connected.
+    Unreached(SocketAddr),
     /// To receivers, who say where they are.
     Dynamic(Counter),
     /// To what clients add.
     Manual(Counter),
     /// Each stream to the receiver that asked for it.
-    Askers,
+    Response,
 }
 
 /// A destination that a client adds to a send channel.
 pub(crate) struct AddedDestination {
-    /// Of the command that adds it.
+    /// Id of the command that adds it.
     pub registration_id: i64,
     /// `host:port` as the client wrote it.
     pub name: String,
@@ -92,7 +94,7 @@ pub(crate) enum DestinationChange {
 
 /// A channel to send through.
 pub(crate) struct SendEndpointSpec {
-    /// Names the channel.
+    /// Identifies the channel.
     pub id: EndpointId,
     /// The open socket, connected to `remote` if [`Self::destinations`] says so.
     pub transport: Box<dyn Transport>,
@@ -123,17 +125,17 @@ pub(crate) struct SendGroup {
 pub(crate) struct ControlAddress {
     /// Its address.
     pub address: SocketAddr,
-    /// `host:port` as the channel has it, if the host is a name that may move to another address.
+    /// `host:port` as in the channel, if the host is a name that may move to another address.
     pub name: Option<String>,
 }
 
 /// A channel to receive through.
 pub(crate) struct ReceiveEndpointSpec {
-    /// Names the channel.
+    /// Identifies the channel.
     pub id: EndpointId,
     /// Its only path; none for a channel whose paths clients add and remove.
     pub path: Option<ReceivePathSpec>,
-    /// Names this receiver to senders.
+    /// Identifies this receiver to senders.
     pub receiver_id: i64,
     /// Group that status messages and error frames claim.
     pub group_tag: Option<i64>,
@@ -145,7 +147,7 @@ pub(crate) struct ReceiveEndpointSpec {
 pub(crate) struct ReceivePathSpec {
     /// The open, bound socket.
     pub transport: Box<dyn Transport>,
-    /// Where a sender is told that this receiver is there.
+    /// The address to which this receiver reports.
     pub control: Option<ControlAddress>,
     /// Where to answer to, if the socket is in a multicast group; else to where a stream comes from.
     pub group: Option<ReceiveGroup>,

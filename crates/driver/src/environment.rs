@@ -1,6 +1,9 @@
-//! What lies outside a driver and decides what it does: time, the network, names and chance.
+//! The outside world of a driver: time, the network, names and chance.
 //!
-//! A driver asks for these here and nowhere else, so that a test can give it a world of its own making.
+//! A driver accesses these only here, so that a test can supply a simulated world.
+
+// The environment of a real driver asks the machine for time and chance: a simulated one hands in others.
+#![allow(clippy::disallowed_methods)]
 
 use std::sync::Arc;
 
@@ -17,28 +20,28 @@ pub use crate::network::{BufferLengths, Network, OpenSocket, SocketRequest};
 pub use crate::processors::Machine;
 use crate::processors::SystemMachine;
 
-/// What a driver is launched in.
+/// The environment of a driver.
 pub struct Environment {
     /// Time of all agents.
     pub clock: Arc<dyn Clock>,
     /// Where sockets are opened.
     pub network: Arc<dyn Network>,
-    /// What tells how much room there is for files.
+    /// Knows the free space for files.
     pub disk: Arc<dyn Disk>,
-    /// What tells how many processors there are.
+    /// Knows the number of processors.
     pub machine: Arc<dyn Machine>,
-    /// Who looks up the names of hosts.
+    /// Looks up the names of hosts.
     pub lookups: Box<dyn Lookups>,
     /// Messages that fit in each queue between the agents.
     pub queue_capacity: usize,
     /// Source of session ids, initial term ids and receiver ids, and of the delays before a loss is reported.
     pub random: fastrand::Rng,
-    /// Hears of each change of state besides the event log, if it is to be heard.
+    /// Called with each change of state, besides the event log.
     pub events: Option<Arc<dyn EventListener>>,
 }
 
 impl Environment {
-    /// The machine: its clocks, its sockets, its resolver, and numbers that no one can foretell.
+    /// The real machine: its clocks, its sockets, its resolver, and unpredictable random numbers.
     pub fn system() -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         Self {

@@ -1,4 +1,4 @@
-//! Errors of the driver: what a client is answered, and what the error log keeps.
+//! Errors of the driver: for answers to clients, and for the error log.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,4 @@
-//! Where every change of state in a driver is checked against its table and told to the event log.
+//! Checks every change of state in a driver against its table, and records it in the event log.
 
 use std::fmt;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl<'a> From<&'a str> for Reason<'a> {
     }
 }
 
-/// Hears of each change as it happens, on the thread that makes it, and never waits.
+/// Called with each change as it happens, on the thread that makes it. Must not wait.
 pub trait EventListener: Send + Sync {
     /// A thing went from one state to another, or began in one.
     fn on_event(&self, event: &Event<&str>);

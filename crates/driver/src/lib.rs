@@ -1,10 +1,11 @@
-//! Headrace's media driver: conductor, sender and receiver agents, and what starts and stops them.
+//! Headrace's media driver: the conductor, sender and receiver agents, and the code that starts and stops them.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
-mod account;
 mod affinity;
 mod agent;
+mod budget;
 mod conductor;
 pub mod config;
 mod directory;
@@ -13,7 +14,6 @@ pub mod driver;
 mod endpoint;
 pub mod environment;
 mod errors;
-mod event_printer;
 mod event_recorder;
 mod interceptors;
 mod mailbox;

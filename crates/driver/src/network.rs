@@ -1,8 +1,9 @@
-//! The network as a driver sees it: where sockets are opened, and what they can be bound to.
+//! A driver's view of the network: opens sockets, and knows what they can be bound to.
 
 use std::io;
 use std::net::SocketAddr;
 
+use headrace_buffers::log::frame::FRAME_ALIGNMENT;
 use headrace_protocol::channel::Interface;
 use headrace_sys::net::{SocketOptions, UdpSocket};
 
@@ -18,6 +19,24 @@ pub trait Network: Send + Sync {
 
     /// Every address of every interface.
     fn interfaces(&self) -> io::Result<Vec<Interface>>;
+
+    /// How long packets to an address may be, headers included, if the network knows.
+    fn path_mtu(&self, _to: SocketAddr) -> Option<usize> {
+        None
+    }
+}
+
+/// Which mtu a channel should have, where the network knows that it takes none of this length to an address.
+pub(crate) fn advise_mtu(network: &dyn Network, to: SocketAddr, mtu: usize) -> Option<String> {
+    let headers = if to.is_ipv4() { 28 } else { 48 }; // of IP and UDP
+    let path_mtu = network.path_mtu(to)?;
+    let fits = path_mtu.saturating_sub(headers) & !(FRAME_ALIGNMENT - 1);
+    (fits < mtu).then(|| {
+        format!(
+            "the kernel's path MTU to {} is {path_mtu} bytes: use mtu={fits}",
+            to.ip()
+        )
+    })
 }
 
 /// A socket that a driver asks for.
@@ -25,38 +44,40 @@ pub trait Network: Send + Sync {
 pub struct SocketRequest {
     /// What to bind to; port 0 leaves the port to the network.
     pub local: SocketAddr,
-    /// The peer that is sent to, for a socket that has just one.
+    /// The only peer of a socket, if there is one. The socket is connected to it, if there is a route by now.
     pub remote: Option<SocketAddr>,
     /// Buffers, modes, and the group it receives from or sends to.
     pub options: SocketOptions,
 }
 
-/// A socket ready for its agent, and what the network made of the request.
+/// A socket ready for its agent, and its actual properties.
 pub struct OpenSocket {
     /// The socket itself.
     pub transport: Box<dyn Transport>,
     /// Where it is bound.
     pub local: SocketAddr,
+    /// It has a peer.
+    pub is_connected: bool,
     /// Length of its send buffer in bytes.
     pub send_buffer_length: usize,
     /// Length of its receive buffer in bytes.
     pub receive_buffer_length: usize,
     /// Time to live of what it sends to groups, if one was asked for; else 0.
     pub group_ttl: u8,
-    /// What it receives comes with the time of arrival.
+    /// Received datagrams have their time of arrival.
     pub stamps_arrivals: bool,
 }
 
 /// Lengths of socket buffers in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BufferLengths {
-    /// To send, without asking.
+    /// Default length to send.
     pub default_send_length: usize,
-    /// To receive, without asking.
+    /// Default length to receive.
     pub default_receive_length: usize,
-    /// To send, at most.
+    /// Greatest length to send.
     pub max_send_length: usize,
-    /// To receive, at most.
+    /// Greatest length to receive.
     pub max_receive_length: usize,
 }
 
@@ -66,12 +87,11 @@ pub(crate) struct SystemNetwork;
 impl Network for SystemNetwork {
     fn open(&self, request: &SocketRequest) -> io::Result<OpenSocket> {
         let socket = UdpSocket::bind(request.local, &request.options)?;
-        if let Some(remote) = request.remote {
-            socket
-                .connect(remote)
-                .map_err(|error| io::Error::new(error.kind(), format!("no way to {remote}: {error}")))?;
-        }
+        let is_connected = request
+            .remote
+            .map_or(Ok(false), |remote| connect(&socket, remote))?;
         Ok(OpenSocket {
+            is_connected,
             local: socket.local_addr()?,
             send_buffer_length: socket.send_buffer_length()?,
             receive_buffer_length: socket.receive_buffer_length()?,
@@ -106,5 +126,22 @@ impl Network for SystemNetwork {
                 is_multicast: interface.is_multicast,
             })
             .collect())
+    }
+
+    fn path_mtu(&self, to: SocketAddr) -> Option<usize> {
+        headrace_sys::net::path_mtu(to).ok()
+    }
+}
+
+/// False while no way leads to the peer: a machine's network may come up after its programs.
+fn connect(socket: &UdpSocket, remote: SocketAddr) -> io::Result<bool> {
+    use io::ErrorKind::{AddrNotAvailable, HostUnreachable, NetworkDown, NetworkUnreachable};
+    let Err(error) = socket.connect(remote) else {
+        return Ok(true);
+    };
+    match error.kind() {
+        // The third: there is a way, and no address of this host of the peer's family yet.
+        NetworkUnreachable | HostUnreachable | AddrNotAvailable | NetworkDown => Ok(false),
+        kind => Err(io::Error::new(kind, format!("no way to {remote}: {error}"))),
     }
 }

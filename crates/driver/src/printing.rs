@@ -1,17 +1,17 @@
-//! Lines for the one who started the program.
+//! Prints lines for the user who started the program.
 //!
-//! That they can no longer be written, because their reader has gone or a disk is full, is no reason to fail: a driver goes
-//! on without them. The macros of the standard library panic then.
+//! If they can no longer be written, because their reader has gone or a disk is full, the driver continues without
+//! them; the macros of the standard library would panic.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 
-/// A line on standard error, if it takes one.
+/// Prints a line on standard error, if that is possible.
 pub fn to_stderr(line: impl Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// A line on standard output, if it takes one.
+/// Prints a line on standard output, if that is possible.
 pub fn to_stdout(line: impl Display) {
     let _ = writeln!(io::stdout(), "{line}");
 }

@@ -1,6 +1,6 @@
-//! How many processors a driver may use, and how many threads it has for them if no setting says.
+//! How many processors a driver may use, and how many threads it starts by default.
 //!
-//! A container sees all processors of its host, and may use a part of them: so many at a time (the affinity mask), or so much
+//! A container sees all processors of its host, and may use a part of them: only some (the affinity mask), or only some
 //! of their time (the limit of its control group, version 1 or 2). More busy threads than that do not run faster: the
 //! kernel stops the whole container for the rest of each period.
 
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::config::ThreadingMode;
 
-/// What the machine says of its processors; a seam, so that a test needs no container.
+/// Knows the machine's processors; a seam, so that a test needs no container.
 pub trait Machine: Send + Sync {
     /// The text of a small file, if there is one and it can be read.
     fn read(&self, path: &Path) -> Option<String>;

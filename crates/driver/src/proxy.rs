@@ -1,4 +1,4 @@
-//! What agents say to each other. The queues they say it through are in [`crate::mailbox`].
+//! The messages between agents. Their queues are in [`crate::mailbox`].
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};

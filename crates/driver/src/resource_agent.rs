@@ -1,6 +1,6 @@
-//! Work that may block, kept off the conductor: creating, mapping and deleting logs. Names are looked up for it
-//! elsewhere ([`crate::names`]), since that may take longer than a log may wait; gossip with other drivers about names has
-//! its turns here.
+//! Does work that may block in place of the conductor: creates, maps and deletes logs. Names are looked up for it
+//! elsewhere ([`crate::names`]), since that may take longer than a log may wait; gossip with other drivers about names
+//! has its turns here.
 
 use std::collections::VecDeque;
 use std::fs;

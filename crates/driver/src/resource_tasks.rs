@@ -1,4 +1,4 @@
-//! What the conductor and the resource agent say to each other.
+//! The messages between the conductor and the resource agent.
 //!
 //! The conductor sends tasks and gets one outcome for each, except for ending and freeing a log, which have none, and for a channel
 //! that must wait for a name, which has two. Labels of counters come of themselves.

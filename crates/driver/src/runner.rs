@@ -1,4 +1,4 @@
-//! Gives agents a thread, or the caller's turn, and stops them.
+//! Runs agents on a thread, or in the caller's turns, and stops them.
 
 use std::any::Any;
 use std::io;
@@ -21,8 +21,8 @@ pub(crate) trait Supervisor: Send + Sync {
     fn on_pin_failure(&self, role_name: &str, cpu: usize, error: &io::Error);
     /// The agent broke an invariant and has stopped.
     fn on_panic(&self, role_name: &str, message: &str);
-    /// Another driver has the directory: this one does nothing there any more.
-    fn on_superseded(&self, reason: &str);
+    /// The directory is another driver's, or gone: this one does nothing there any more.
+    fn on_dispossessed(&self, reason: &str);
 }
 
 /// How a thread is named, bound and put to rest.
@@ -31,7 +31,7 @@ pub(crate) struct ThreadSettings {
     pub name: String,
     /// Processor to stay on.
     pub cpu: Option<usize>,
-    /// What to do when there is no work.
+    /// How to wait when there is no work.
     pub idle: IdleStrategy,
 }
 
@@ -131,7 +131,7 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
         .unwrap_or("no message")
 }
 
-/// Runs a driver's agents on the caller's thread, one duty cycle a call.
+/// Runs a driver's agents on the caller's thread, one duty cycle for each call.
 ///
 /// Clones share the agents; calls from several threads take turns.
 #[derive(Clone)]
@@ -148,7 +148,7 @@ impl Invoker {
         }
     }
 
-    /// One duty cycle of every agent; returns the work count, 0 once the driver is closed.
+    /// Runs one duty cycle of every agent; returns the work count, 0 once the driver is closed.
     pub fn invoke(&self) -> usize {
         let mut agent = self.agent.lock().unwrap_or_else(PoisonError::into_inner);
         match agent.as_mut() {
@@ -225,7 +225,7 @@ mod tests {
             self.0.lock().unwrap().push(format!("{role_name}: {message}"));
         }
 
-        fn on_superseded(&self, reason: &str) {
+        fn on_dispossessed(&self, reason: &str) {
             self.0.lock().unwrap().push(reason.to_owned());
         }
     }

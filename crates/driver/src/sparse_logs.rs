@@ -1,7 +1,7 @@
-//! Space that sparse logs were promised and have not taken yet.
+//! Space that is promised to sparse logs and not used yet.
 //!
-//! A store into a page that the file system then has no block for ends the process, so no promise may go beyond what
-//! is free. Files that other programs write are not known here: the threshold of low space is the margin for them.
+//! A store into a page for which the file system has no block left ends the process, so promises must not exceed the
+//! free space. The threshold of low space is the margin for files of other programs, which are unknown here.
 
 use std::collections::HashMap;
 use std::fs::{self, Metadata};

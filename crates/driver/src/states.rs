@@ -1,4 +1,4 @@
-//! The states of what lives long in a driver: one enum and one table of transitions for each kind.
+//! The states of long-lived things in a driver: one enum and one table of transitions for each kind.
 //!
 //! `states!` makes both from one declaration. The event log shows each transition by name, and
 //! `docs/reference/states.md` is made from the tables. See `docs/design/0027-events.md`.

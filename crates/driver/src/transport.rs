@@ -8,7 +8,7 @@ use headrace_buffers::doorbell::Interests;
 use headrace_sys::Region;
 use headrace_sys::net::{Coalesced, OffloadMode, ReceiveBatch, Run, UdpSocket};
 
-/// What an endpoint needs of a socket. Tests give it a simulated network.
+/// The socket of an endpoint. Tests use a simulated network.
 ///
 /// Methods take `&self` so that a frame can be answered while it is being handled.
 pub trait Transport: Send {

@@ -176,7 +176,6 @@ const ALWAYS: &[Row] = &[
         "5",
         "aeron.driver.stream.session.limit=5",
     ),
-    ("AERON_EVENT_LOG", "admin", "aeron.event.log=admin"),
     ("AERON_EVENT_LOG_DISABLE", "", ""),
     ("AERON_NAK_UNICAST_DELAY", "0", "aeron.nak.unicast.delay=1us"),
 ];

@@ -162,63 +162,6 @@ fn a_driver_whose_idling_is_controlled_runs_and_ends_whatever_the_counter_says()
 }
 
 #[test]
-fn changes_of_state_are_printed_or_appended_to_a_file_in_every_kind_of_loop() {
-    for mode in ["SHARED", "INVOKER"] {
-        let parent = tempfile::tempdir().unwrap();
-        let (directory, file) = (parent.path().join("d"), parent.path().join("events.log"));
-        std::fs::write(&file, "before\n").unwrap();
-        for has_file in [false, true] {
-            let mut command = headraced(&directory);
-            command
-                .env("AERON_THREADING_MODE", mode)
-                .env("AERON_EVENT_LOG", "admin");
-            if has_file {
-                command.env("AERON_EVENT_LOG_FILENAME", &file);
-            }
-            let driver = Driver::start(command, &directory);
-            driver.signal("-TERM");
-            let output = driver.wait();
-            assert_eq!(
-                (output.status.code(), text(&output.stderr)),
-                (Some(0), ""),
-                "{mode}"
-            );
-            let printed = text(&output.stdout);
-            let logged = std::fs::read_to_string(&file).unwrap();
-            let (told, silent) = if has_file {
-                (logged.as_str(), printed)
-            } else {
-                (printed, logged.as_str())
-            };
-            assert!(told.contains(": Running: launched"), "{mode}: {told}");
-            assert!(told.contains(" -> Closed: "), "{mode}: {told}");
-            assert!(!silent.contains("Running"), "{mode}: {silent}");
-            assert!(logged.starts_with("before\n"), "{mode}: {logged}");
-        }
-    }
-    let parent = tempfile::tempdir().unwrap();
-    let directory = parent.path().join("d");
-    let mut command = headraced(&directory);
-    command
-        .env("AERON_EVENT_LOG", "admin")
-        .env("AERON_EVENT_LOG_DISABLE", "driver");
-    let driver = Driver::start(command, &directory);
-    driver.signal("-TERM");
-    let output = driver.wait();
-    assert_eq!(text(&output.stdout), "Shutting down driver...\n");
-    let mut command = headraced(&parent.path().join("d"));
-    command
-        .env("AERON_EVENT_LOG", "admin")
-        .env("AERON_EVENT_LOG_FILENAME", "/no/such/file");
-    let (code, _, stderr) = run(&mut command);
-    assert_eq!(code, Some(1));
-    assert!(
-        stderr.starts_with("ERROR: context init cannot open aeron.event.log.filename=/no/such/file: "),
-        "{stderr}"
-    );
-}
-
-#[test]
 fn a_client_that_may_stops_it_with_status_0_and_the_directory_goes() {
     let parent = tempfile::tempdir().unwrap();
     let directory = parent.path().join("d");

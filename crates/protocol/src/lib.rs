@@ -4,6 +4,7 @@
 //! randomness is a generator given by the caller, and input from a peer is refused with a typed error.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod bytes;
 pub mod channel;

@@ -1,6 +1,7 @@
 //! Texts for people: values in errors, and names that were probably meant.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// Most characters of a value that an error repeats.
 const EXCERPT_LENGTH_MAX: usize = 120;
@@ -28,9 +29,22 @@ pub fn truncated(text: &str, length_max: usize) -> &str {
     &text[..end]
 }
 
+/// The known name that a slip of the pen explains, as [`slipped`] has it, or else the one that has all words of the name and
+/// more. For a name that is refused; one with more words may well be another program's.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let known: Vec<&str> = known.into_iter().collect();
+    if name.len() > COMPARED_LENGTH_MAX {
+        return None;
+    }
+    let folded = name.to_ascii_lowercase();
+    only_one_that_begins_so(&folded, &known)
+        .or_else(|| with_more_words(&folded, &known))
+        .or_else(|| fewest_edits_away(&folded, &known))
+}
+
 /// The known name that is fewest edits away, if a slip of the pen can be the reason, or the only one that a name is the
 /// beginning of. Case makes no difference.
-pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn slipped<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > COMPARED_LENGTH_MAX {
         return None;
     }
@@ -46,6 +60,27 @@ fn only_one_that_begins_so<'a>(folded: &str, known: &[&'a str]) -> Option<&'a st
         .filter(|known| known.to_ascii_lowercase().starts_with(folded));
     let first = longer.next().filter(|_| folded.len() >= STEM_LENGTH_MIN)?;
     longer.next().is_none().then_some(*first)
+}
+
+/// The name that has all the words, and the fewest others; none where two have.
+fn with_more_words<'a>(folded: &str, known: &[&'a str]) -> Option<&'a str> {
+    let wanted = words(folded);
+    let missing_in = |known: &&'a str| {
+        let all = words(known);
+        let is_longer = wanted.len() > 1 && wanted.is_subset(&all) && all.len() > wanted.len();
+        is_longer.then(|| (all.len() - wanted.len(), *known))
+    };
+    let mut longer: Vec<_> = known.iter().filter_map(missing_in).collect();
+    longer.sort_unstable();
+    let (fewest, nearest) = *longer.first()?;
+    let is_only_one = longer.get(1).is_none_or(|(missing, _)| *missing > fewest);
+    is_only_one.then_some(nearest)
+}
+
+fn words(name: &str) -> BTreeSet<String> {
+    name.split(|character: char| !character.is_alphanumeric())
+        .map(str::to_ascii_lowercase)
+        .collect()
 }
 
 fn fewest_edits_away<'a>(folded: &str, known: &[&'a str]) -> Option<&'a str> {
@@ -106,6 +141,15 @@ mod tests {
         assert_eq!(nearest("aeron.thredaing.mode", known), Some(known[0]));
         assert_eq!(nearest("AERON.MTU.LENGHT", known), Some(known[1]));
         assert_eq!(nearest("aeron.archive.dir", known), None);
+        let known = [
+            "aeron.ipc.term.buffer.length",
+            "aeron.term.buffer.length",
+            "aeron.mtu.length",
+        ];
+        assert_eq!(nearest("aeron.term.length", known), Some(known[1]));
+        let longer = "aeron.driver.sender.idle.strategy";
+        assert_eq!(nearest("aeron.sender.idle.strategy", [longer]), Some(longer));
+        assert_eq!(slipped("aeron.sender.idle.strategy", [longer]), None);
         assert_eq!(nearest(&"aeron.mtu.length".repeat(1000), known), None);
     }
 }

@@ -282,9 +282,13 @@ fn publications_with_several_destinations() {
     let other = parse_with_id(ChannelRole::Publication, "aeron:udp?control-mode=manual", 43).unwrap();
     assert!(!manual().matches_canonical_form(&other));
     let tagged = publication("aeron:udp?control-mode=manual|tags=5");
-    assert_eq!(publication("aeron:udp?tags=5").matches_tag(&tagged), Ok(true));
+    assert!(
+        publication("aeron:udp?tags=5")
+            .matches_tag(&tagged, &[5])
+            .unwrap()
+    );
     let error = publication("aeron:udp?control=localhost:1|control-mode=dynamic|tags=5")
-        .matches_tag(&tagged)
+        .matches_tag(&tagged, &[5])
         .expect_err("another mode");
     assert!(
         error
@@ -360,7 +364,7 @@ fn subscriptions_that_receive_through_destinations_are_shared_by_tag_alone() {
     }
     let tagged = subscription("aeron:udp?control-mode=manual|tags=5", 4);
     let by_tag = subscription("aeron:udp?tags=5", 5);
-    assert_eq!(by_tag.matches_tag(&tagged), Ok(true));
+    assert_eq!(by_tag.matches_tag(&tagged, &[5]), Ok(true));
 }
 
 #[test]
@@ -392,21 +396,19 @@ fn tags_find_an_open_endpoint() {
     let other = publication("aeron:udp?endpoint=localhost:40123|tags=6");
     let untagged = publication("aeron:udp?endpoint=localhost:40123");
     let elsewhere = publication("aeron:udp?endpoint=localhost:40124|tags=5");
-    assert_eq!(by_tag.matches_tag(&existing), Ok(true));
-    assert_eq!(
-        same.matches_tag(&existing),
-        Ok(true),
-        "addresses are compared as they resolve"
-    );
-    assert_eq!(other.matches_tag(&existing), Ok(false));
-    assert_eq!(untagged.matches_tag(&existing), Ok(false));
-    let error = elsewhere.matches_tag(&existing).expect_err("another port");
+    assert_eq!(by_tag.matches_tag(&existing, &[5]), Ok(true));
+    let why = "addresses are compared as they resolve";
+    assert_eq!(same.matches_tag(&existing, &[5]), Ok(true), "{why}");
+    assert_eq!(other.matches_tag(&existing, &[5]), Ok(false));
+    assert_eq!(untagged.matches_tag(&existing, &[5]), Ok(false));
+    let error = elsewhere.matches_tag(&existing, &[5]).expect_err("another port");
     assert!(
         error
             .message
             .contains("matching tag=5 has mismatched endpoint or control"),
         "{error}"
     );
+    assert_eq!(by_tag.matches_tag(&untagged, &[4, 5]), Ok(true), "as it joined");
     assert!(untagged.matches_canonical_form(&existing));
     assert!(!other.matches_canonical_form(&existing));
 }

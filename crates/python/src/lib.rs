@@ -1,141 +1,93 @@
 //! The binding of Headrace to Python: argument conversion, the GIL and error mapping, no logic.
 //!
-//! One file for each class. Docstrings live in the stub, `python/headrace/_core.pyi`, from where `docstring!` takes them.
+//! Each room uses only those before it: `boundary`, `waiting`, `streams`, `publishing`, `cluster`, `receiving`, `archive`,
+//! `driver`, `client`. Docstrings live in the stub, `python/headrace/_core.pyi`, from where `docstring!` takes them.
 
 #![deny(unsafe_code)]
 
-/// The docstring that the stub has for a class or a member, with its types; see `build.rs`.
-macro_rules! docstring {
-    ($name:literal) => {
-        include_str!(concat!(env!("OUT_DIR"), "/docstrings/", $name))
-    };
-}
+#[macro_use]
+mod boundary;
+#[macro_use]
+mod streams;
 
-mod answer;
-mod arguments;
-mod asking;
-mod awaited;
-mod batch;
-mod batch_input;
-mod batch_offer;
-#[allow(unsafe_code)]
-mod c_api;
-mod changes;
-mod channel_doubts;
-mod checksum;
-mod claim;
+mod archive;
 mod client;
-mod clock;
-mod columns;
-mod commit;
-mod counters;
-mod delivery;
-mod destinations;
+mod cluster;
 mod driver;
-mod errors;
-mod event_log;
-mod exclusive;
-mod exit;
-mod fork_guard;
-mod frame_walk;
-mod handlers;
-mod header;
-mod idle;
-mod idle_methods;
-mod images;
-mod inner;
-mod kept_client;
-mod lock;
-mod message;
-mod no_doorbell;
-mod node;
-mod pending;
-mod poller;
-mod programs;
-mod publication;
-mod recorded;
-mod recording;
-mod results;
-mod sequencer;
-mod service;
-mod settings;
-mod shown;
-mod subscription;
-mod wait;
-mod watched;
-mod watcher;
-mod world;
+mod publishing;
+mod receiving;
+mod waiting;
 
 use pyo3::prelude::*;
 
 // A free-threaded interpreter turns its GIL on when it loads this, and says so: the classes are made for it, their
-// tests have not run without a GIL yet. See docs/design/0021-docstrings-and-wheels.md.
+// tests have not run without a GIL yet. See docs/internals/python.md.
 #[pymodule(gil_used = true)]
 mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::batch::FragmentBatch;
+    use crate::archive::checksum::Checksum;
     #[pymodule_export]
-    use crate::batch_offer::BatchResult;
+    use crate::archive::frame_walk::FrameWalk;
     #[pymodule_export]
-    use crate::channel_doubts::channel_doubts;
+    use crate::archive::recording_reader::{MessageFilter, RecordedFrames, RecordingReader};
     #[pymodule_export]
-    use crate::checksum::Checksum;
+    use crate::boundary::client_ref::close_clients;
     #[pymodule_export]
-    use crate::claim::Claim;
+    use crate::boundary::interpreter_exit::hold_threads;
     #[pymodule_export]
-    use crate::client::Client;
+    use crate::client::connection::Client;
     #[pymodule_export]
-    use crate::counters::Counter;
+    use crate::client::counter::Counter;
     #[pymodule_export]
-    use crate::driver::MediaDriver;
+    use crate::client::event_loop::Watcher;
     #[pymodule_export]
-    use crate::event_log::{EventLog, EventReader, state_tables};
+    use crate::client::pending_request::Pending;
     #[pymodule_export]
-    use crate::exclusive::ExclusivePublication;
+    use crate::cluster::log_place::LogPlace;
     #[pymodule_export]
-    use crate::exit::hold_threads;
+    use crate::cluster::sequencer::Sequencer;
     #[pymodule_export]
-    use crate::frame_walk::FrameWalk;
+    use crate::cluster::session_sender::SessionSender;
     #[pymodule_export]
-    use crate::header::Header;
+    use crate::driver::event_log::{EventLog, EventReader, state_tables};
     #[pymodule_export]
-    use crate::idle::IdleStrategy;
+    use crate::driver::media_driver::MediaDriver;
     #[pymodule_export]
-    use crate::images::Image;
+    use crate::driver::node::Node;
     #[pymodule_export]
-    use crate::kept_client::close_clients;
+    use crate::driver::settings::setting_declarations;
     #[pymodule_export]
-    use crate::message::Message;
+    use crate::driver::world::World;
     #[pymodule_export]
-    use crate::node::Node;
+    use crate::publishing::batch_offer::BatchResult;
     #[pymodule_export]
-    use crate::pending::Pending;
+    use crate::publishing::claim::Claim;
     #[pymodule_export]
-    use crate::poller::Poller;
+    use crate::publishing::exclusive_publication::ExclusivePublication;
     #[pymodule_export]
-    use crate::publication::Publication;
+    use crate::publishing::publication::Publication;
     #[pymodule_export]
-    use crate::recorded::RecordedBlock;
+    use crate::publishing::recorded_block::RecordedBlock;
     #[pymodule_export]
-    use crate::recording::{MessageFilter, RecordedFrames, RecordingReader};
+    use crate::receiving::fragment_batch::FragmentBatch;
     #[pymodule_export]
-    use crate::sequencer::Sequencer;
+    use crate::receiving::header::Header;
     #[pymodule_export]
-    use crate::service::{LogPlace, SessionSender};
+    use crate::receiving::image::Image;
     #[pymodule_export]
-    use crate::settings::setting_declarations;
+    use crate::receiving::message::Message;
     #[pymodule_export]
-    use crate::subscription::Subscription;
+    use crate::receiving::poller::Poller;
     #[pymodule_export]
-    use crate::watcher::Watcher;
+    use crate::receiving::subscription::Subscription;
     #[pymodule_export]
-    use crate::world::World;
+    use crate::waiting::idle_strategy::IdleStrategy;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        module.add("__commit__", crate::commit::COMMIT)
+        module.add("__commit__", crate::boundary::build_info::COMMIT)
     }
 }

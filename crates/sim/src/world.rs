@@ -126,7 +126,7 @@ impl World {
         let time = WorldTime::default();
         let grounds = Grounds {
             seed,
-            network: Network::new(time.clone(), fork(seed, "network")),
+            network: Network::new(time.clone(), ["network", "joins"].map(|name| fork(seed, name))),
             time,
             queue_capacity: AtomicUsize::new(QUEUE_CAPACITY),
         };

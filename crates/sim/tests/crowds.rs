@@ -270,7 +270,8 @@ impl Destinations {
     fn add_destination(&self, member: &Member) -> i64 {
         self.crowd
             .publication
-            .add_destination(&destination(member))
+            .destinations()
+            .add(&destination(member))
             .unwrap()
     }
 
@@ -300,12 +301,12 @@ impl Destinations {
         let publication = &self.crowd.publication;
         if self.crowd.random.bool() {
             let id = self.ids[index].pop().unwrap();
-            publication.remove_destination_by_id(id).unwrap();
+            publication.destinations().remove_by_id(id).unwrap();
         } else {
             // Of equal ones the oldest goes.
             self.ids[index].remove(0);
             let channel = destination(&self.crowd.members[index]);
-            publication.remove_destination(&channel).unwrap();
+            publication.destinations().remove(&channel).unwrap();
         }
         if self.ids[index].is_empty() {
             self.ids.swap_remove(index);

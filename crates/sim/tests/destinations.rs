@@ -194,7 +194,7 @@ fn a_client_adds_and_removes_destinations_while_data_flows() {
         ));
         for name in ["one", "two"] {
             let channel = format!("aeron:udp?endpoint={name}:40123");
-            center.publication.add_destination(&channel).unwrap();
+            center.publication.destinations().add(&channel).unwrap();
         }
         connected(&world, &center, &members);
         assert_eq!(center.destination_count(), 2);
@@ -204,11 +204,13 @@ fn a_client_adds_and_removes_destinations_while_data_flows() {
         let third = Member::plain(&world, "three");
         let id = center
             .publication
-            .add_destination("aeron:udp?endpoint=three:40123")
+            .destinations()
+            .add("aeron:udp?endpoint=three:40123")
             .unwrap();
         center
             .publication
-            .remove_destination("aeron:udp?endpoint=one:40123")
+            .destinations()
+            .remove("aeron:udp?endpoint=one:40123")
             .unwrap();
         let mut first = members.remove(0);
         members.push(third);
@@ -220,7 +222,7 @@ fn a_client_adds_and_removes_destinations_while_data_flows() {
             "seed={seed}: removed, and still sent to"
         );
 
-        center.publication.remove_destination_by_id(id).unwrap();
+        center.publication.destinations().remove_by_id(id).unwrap();
         members.pop();
         publish(&world, &center, &mut members, 200, 50);
         assert_eq!(center.destination_count(), 1);
@@ -238,7 +240,7 @@ fn a_receiver_whose_destination_is_removed_holds_the_others_back_no_longer() {
     let mut members = Vec::from(["one", "two"].map(|name| Member::plain(&world, name)));
     let ids = ["one", "two"].map(|name| {
         let channel = format!("aeron:udp?endpoint={name}:40123");
-        center.publication.add_destination(&channel).unwrap()
+        center.publication.destinations().add(&channel).unwrap()
     });
     connected(&world, &center, &members);
     let stuck = members.remove(0);
@@ -250,10 +252,10 @@ fn a_receiver_whose_destination_is_removed_holds_the_others_back_no_longer() {
     world.run_for(SECOND);
     members[0].reader.poll();
     assert!(is_full());
-    center.publication.remove_destination_by_id(ids[0]).unwrap();
+    center.publication.destinations().remove_by_id(ids[0]).unwrap();
     world.run_until(10 * MILLISECOND, "room", || !is_full());
     // It may be sent to once more, and the last one to go leaves none.
-    center.publication.remove_destination_by_id(ids[1]).unwrap();
+    center.publication.destinations().remove_by_id(ids[1]).unwrap();
     world.run_until(10 * MILLISECOND, "the end", || !center.publication.is_connected());
     drop(stuck);
 }
@@ -289,21 +291,21 @@ fn a_destination_is_removed_by_its_name_wherever_the_name_leads_now() {
         let name = |address| world.network().set_name("named", address);
         name(Some(one));
         for host in [at("named"), at(&two.to_string())] {
-            center.publication.add_destination(&host).unwrap();
+            center.publication.destinations().add(&host).unwrap();
         }
         connected(&world, &center, &members);
         publish(&world, &center, &mut members, 0, 10);
 
         // What comes from the first member is heard, so that the driver does not look the name up.
         name(leads_to_other.then_some(two));
-        center.publication.remove_destination(&at("named")).unwrap();
+        center.publication.destinations().remove(&at("named")).unwrap();
         world.run_until(SECOND, "it is removed", || center.destination_count() == 1);
         let mut first = members.remove(0);
         publish(&world, &center, &mut members, 10, 10);
         assert_eq!(first.reader.poll().len(), 10, "removed, and still sent to");
 
         // By an address too, with whatever text it was added.
-        center.publication.remove_destination(&at("two")).unwrap();
+        center.publication.destinations().remove(&at("two")).unwrap();
         world.run_until(SECOND, "it is removed", || center.destination_count() == 0);
     }
 }
@@ -314,7 +316,8 @@ fn a_destination_without_an_address_is_sent_to_once_its_name_has_one() {
     let center = Center::new(&world, MANUAL);
     center
         .publication
-        .add_destination("aeron:udp?endpoint=late:40123")
+        .destinations()
+        .add("aeron:udp?endpoint=late:40123")
         .unwrap();
     world.run_for(7 * SECOND);
     assert_eq!(center.destination_count(), 1);
@@ -337,7 +340,7 @@ fn a_destination_without_an_address_is_sent_to_once_its_name_has_one() {
 fn what_is_no_destination_is_refused_with_the_reason() {
     let world = World::new(5);
     let center = Center::new(&world, MANUAL);
-    let refused = |publication: &Publication, channel: &str| match publication.add_destination(channel) {
+    let refused = |publication: &Publication, channel: &str| match publication.destinations().add(channel) {
         Err(ClientError::Registration { code, message, .. }) => (code, message),
         other => panic!("{channel}: {other:?}"),
     };
@@ -374,19 +377,12 @@ fn what_is_no_destination_is_refused_with_the_reason() {
     // One that is not there is gone already.
     center
         .publication
-        .remove_destination("aeron:udp?endpoint=center:5")
+        .destinations()
+        .remove("aeron:udp?endpoint=center:5")
         .unwrap();
-    center.publication.remove_destination_by_id(77).unwrap();
+    center.publication.destinations().remove_by_id(77).unwrap();
     assert_eq!(errors_of(&center.node).len(), 5);
     assert_eq!(center.destination_count(), 0);
-    // An interface and a time to live are of a group alone.
-    let single = "aeron:udp?endpoint=10.0.0.9:5|ttl=7";
-    center.publication.add_destination(single).unwrap();
-    let noted = errors_of(&center.node).pop().unwrap();
-    assert!(
-        noted.contains("ttl=7 has no effect here: it is for a multicast group"),
-        "{noted}"
-    );
 }
 
 /// Members of a group, on hosts of their own.
@@ -405,21 +401,21 @@ fn the_receivers_of_a_group_among_the_destinations_are_heard_and_their_losses_re
         let center = Center::new(&world, MANUAL);
         let mut members = group_members(&world, &["one", "two"]);
         let group = "aeron:udp?endpoint=224.0.1.1:40123|ttl=7";
-        let added = center.publication.add_destination(group).unwrap();
+        let added = center.publication.destinations().add(group).unwrap();
         connected(&world, &center, &members);
         let opened = world.trace(100_000);
         assert_eq!(opened.matches("center opens 0.0.0.0:").count(), 3, "{opened}");
         assert_eq!(opened.matches("ttl: Some(7)").count(), 2, "{opened}");
         members.push(Member::plain(&world, "alone"));
         let alone = "aeron:udp?endpoint=alone:40123";
-        center.publication.add_destination(alone).unwrap();
+        center.publication.destinations().add(alone).unwrap();
         connected(&world, &center, &members);
         world.network().set_links(faults());
         publish(&world, &center, &mut members, 0, 150);
         assert!(center.value(SENDER_RETRANSMITS) > Some(0), "seed={seed}");
         // The sockets go with the destination; the receivers of the group hear no more.
         let sockets = world.socket_count();
-        center.publication.remove_destination_by_id(added).unwrap();
+        center.publication.destinations().remove_by_id(added).unwrap();
         world.run_until(SECOND, "the sockets of the group are closed", || {
             world.socket_count() == sockets - 2
         });
@@ -438,7 +434,7 @@ fn a_group_is_reached_through_the_interface_of_the_destination_or_else_of_the_pu
     let mut here = [Reader::subscribe(&center._client, here, STREAM)];
     let on = |publication: &Publication, interface: &str| {
         let channel = format!("aeron:udp?endpoint=224.0.1.1:40123{interface}");
-        publication.add_destination(&channel).unwrap();
+        publication.destinations().add(&channel).unwrap();
         channel
     };
     let local = on(&center.publication, "|interface=127.0.0.1");
@@ -452,7 +448,7 @@ fn a_group_is_reached_through_the_interface_of_the_destination_or_else_of_the_pu
         away.reader.subscription.is_connected()
     });
     // Of a group through two interfaces the one goes that the channel names.
-    center.publication.remove_destination(&local).unwrap();
+    center.publication.destinations().remove(&local).unwrap();
     assert!(is_accepted(center.publication.offer(b"for those away")));
     let mut away = [away.reader];
     world.run_until(10 * SECOND, "the other one still reads", || {
@@ -518,8 +514,8 @@ fn a_receiver_with_several_paths_is_repaired_for_on_each() {
     for port in [40_123, 40_124] {
         let path = format!("aeron:udp?endpoint=one:{port}");
         let subscription = &members[0].reader.subscription;
-        subscription.add_destination(&path).unwrap();
-        center.publication.add_destination(&path).unwrap();
+        subscription.destinations().add(&path).unwrap();
+        center.publication.destinations().add(&path).unwrap();
     }
     connected(&world, &center, &members);
     world.run_for(SECOND); // each path is heard
@@ -549,7 +545,7 @@ fn a_strangers_naks_bring_nothing_to_any_receiver() {
         if channel == MANUAL {
             for name in ["one", "two"] {
                 let destination = format!("aeron:udp?endpoint={name}:40123");
-                center.publication.add_destination(&destination).unwrap();
+                center.publication.destinations().add(&destination).unwrap();
             }
         }
         connected(&world, &center, &members);

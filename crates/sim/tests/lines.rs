@@ -21,7 +21,7 @@ fn connected(world: &World, clients: &[Arc<Client>; 3]) -> (Reader, [ExclusivePu
     let reader = Reader::subscribe(&clients[0], "aeron:udp?control-mode=manual", STREAM);
     let lines = [1, 2].map(|line| {
         let endpoint = format!("aeron:udp?endpoint=reader:4000{line}");
-        reader.subscription.add_destination(&endpoint).unwrap();
+        reader.subscription.destinations().add(&endpoint).unwrap();
         clients[line]
             .add_exclusive_publication(&format!("{endpoint}|{SAME}"), STREAM)
             .unwrap()

@@ -70,7 +70,7 @@ fn a_publication_follows_its_receiver_within_a_second() {
             let (mut at_old, mut at_new) = (old.reader(), new.reader());
             let publication = from.client.add_publication(channel, STREAM).unwrap();
             if channel == ADDED {
-                publication.add_destination(DESTINATION).unwrap();
+                publication.destinations().add(DESTINATION).unwrap();
             }
             flows(&world, 5 * SECOND, &publication, &mut at_old);
             world.run_for(SECOND + phase as i64 * 70 * MILLISECOND);
@@ -95,7 +95,7 @@ fn a_publisher_that_comes_again_where_it_stopped_is_answered_when_its_old_addres
         let mut reader = if subscribed.ends_with("manual") {
             let reader = Reader::subscribe(&here.client, "aeron:udp?control-mode=manual", STREAM);
             let destination = "aeron:udp?endpoint=here:40123";
-            reader.subscription.add_destination(destination).unwrap();
+            reader.subscription.destinations().add(destination).unwrap();
             reader
         } else {
             Reader::subscribe(&here.client, subscribed, STREAM)
@@ -143,6 +143,41 @@ fn an_address_that_cannot_be_used_at_first_is_tried_until_it_can() {
     flows(&world, SECOND, &publication, &mut at_new);
     assert_eq!(publication.channel_status(), ChannelStatus::Active);
     assert_eq!(from.resolution_changes(), 1);
+}
+
+/// A machine's network may come up after its programs.
+#[test]
+fn a_publication_to_where_no_way_leads_yet_sends_as_soon_as_one_does() {
+    const FIXED: &str = "aeron:udp?endpoint=there:40123|term-length=64k";
+    let group = "aeron:udp?endpoint=224.0.1.1:40123|term-length=64k";
+    for channel in [FIXED, PLAIN, ADDED, group] {
+        let world = World::new(13);
+        let [from, there] = ["from", "there"].map(|name| Place::new(&world, name));
+        let address = there.node.address();
+        leads_to(&world, address);
+        for to in [address, "224.0.1.1".parse().unwrap()] {
+            world.network().set_route(to, false);
+        }
+        let mut reader = if channel == group {
+            Reader::subscribe(&there.client, channel, STREAM)
+        } else {
+            there.reader()
+        };
+        let publication = from.client.add_publication(channel, STREAM).unwrap();
+        if channel == ADDED {
+            publication.destinations().add(DESTINATION).unwrap();
+        }
+        world.run_for(5 * SECOND);
+        assert!(!publication.is_connected() && reader.poll().is_empty());
+        assert_eq!(publication.channel_status(), ChannelStatus::Active);
+        let errors = errors_of(&from.node);
+        let is_named = errors.len() == 1 && errors[0].contains("WARN - failed to send datagram to ");
+        assert!(is_named, "{channel}: {errors:?}");
+        for to in [address, "224.0.1.1".parse().unwrap()] {
+            world.network().set_route(to, true);
+        }
+        flows(&world, SECOND, &publication, &mut reader);
+    }
 }
 
 /// The old address fell silent before anyone knew where the new one is.
@@ -238,9 +273,9 @@ fn a_path_is_removed_by_the_channel_it_was_added_with_when_its_name_has_no_addre
     let channel = "aeron:udp?endpoint=right:40123|control=named:24325";
     world.network().set_name("named", Some(right.address()));
     let sockets = world.socket_count();
-    subscription.add_destination(channel).unwrap();
+    subscription.destinations().add(channel).unwrap();
     assert_eq!(world.socket_count(), sockets + 1);
     world.network().set_name("named", None);
-    subscription.remove_destination(channel).unwrap();
+    subscription.destinations().remove(channel).unwrap();
     assert_eq!(world.socket_count(), sockets);
 }

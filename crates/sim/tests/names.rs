@@ -232,7 +232,7 @@ fn a_stranger_takes_over_no_name_and_fills_no_table() {
 }
 
 #[test]
-fn a_forged_source_brings_upon_its_victim_what_the_forger_sent_and_no_more() {
+fn a_forged_source_brings_upon_its_victim_three_times_what_the_forger_sent_and_an_allowance() {
     let world = World::new(77);
     let nodes = drivers(&world, ["seed", "one", "two", "three"]);
     meet(&world, &nodes);
@@ -249,13 +249,14 @@ fn a_forged_source_brings_upon_its_victim_what_the_forger_sent_and_no_more() {
         .filter(|datagram| datagram.to == victim && datagram.from == seed)
         .map(|datagram| datagram.bytes.len())
         .sum();
-    assert!(by_seed <= forged.len(), "{by_seed} bytes for {}", forged.len());
+    let allowed = 3 * forged.len() + 512;
+    assert!(by_seed <= allowed, "{by_seed} bytes for {}", forged.len());
     assert!(counter(&nodes[0], HELD_BACK) > 0);
     let stranger: SocketAddr = "10.0.9.8:1".parse().unwrap();
     let told = frame("other-victim", victim, 0);
     world.network().inject(stranger, seed, &told);
     world.run_for(SECOND);
-    assert!(bytes_to(&tap, victim) <= told.len());
+    assert!(bytes_to(&tap, victim) <= nodes.len() * 512);
 }
 
 /// A datagram of a stranger: frames that are right, one after another, of which chance then spoils some bytes or the end.
@@ -287,7 +288,7 @@ fn hostile(random: &mut fastrand::Rng, strangers: &[SocketAddr]) -> Vec<u8> {
 }
 
 #[test]
-fn whatever_strangers_say_drivers_keep_their_names_and_send_them_no_more_than_they_sent() {
+fn whatever_strangers_say_drivers_keep_their_names_and_send_them_no_more_than_budgets_allow() {
     for_seeds(0..6, "names", "whatever_strangers_say", |seed| {
         let world = World::new(seed);
         let mut random = fastrand::Rng::with_seed(seed);
@@ -307,11 +308,15 @@ fn whatever_strangers_say_drivers_keep_their_names_and_send_them_no_more_than_th
             world.run_for(random.i64(..SECOND / 20));
         }
         world.run_for(15 * SECOND);
-        // A frame may name another address than its own: that one is sent what this one pays for.
         let sent = tap.take();
         let to_strangers = sent.iter().filter(|datagram| strangers.contains(&datagram.to));
         let heard: usize = to_strangers.map(|datagram| datagram.bytes.len()).sum();
-        assert!(heard <= said, "strangers sent {said} bytes and were sent {heard}");
+        // Each driver forgets each of them a few times.
+        let allowances = nodes.len() * strangers.len() * 4 * 512;
+        assert!(
+            heard <= 3 * said + allowances,
+            "strangers sent {said} bytes and were sent {heard}"
+        );
         carries(&world, &nodes[1], &nodes[2]);
         carries(&world, &nodes[2], &nodes[0]);
     });

@@ -64,7 +64,7 @@ impl Feed {
         let reader_host = Host::new(&world, "reader");
         let reader = Reader::subscribe(&reader_host.client, MANUAL, STREAM);
         for side in 0..2 {
-            reader.subscription.add_destination(&path(side)).unwrap();
+            reader.subscription.destinations().add(&path(side)).unwrap();
         }
         let publications = [0, 1].map(|side| {
             let client = &sides[side].client;
@@ -196,7 +196,12 @@ fn what_one_path_loses_the_other_repairs_without_being_asked() {
     // The same loss with one path: every gap is asked for.
     let mut single = Feed::new(3);
     single.publications[1] = None;
-    single.reader.subscription.remove_destination(&path(1)).unwrap();
+    single
+        .reader
+        .subscription
+        .destinations()
+        .remove(&path(1))
+        .unwrap();
     single.set_link(0, lossy);
     single.publish(300);
     assert!(
@@ -253,18 +258,22 @@ fn a_removed_path_is_closed_when_the_client_is_answered_and_the_stream_goes_on()
     let sockets = feed.world.socket_count();
     let subscription = &feed.reader.subscription;
     assert_eq!(subscription.local_socket_addresses().len(), 2);
-    subscription.remove_destination(&path(0)).unwrap();
+    subscription.destinations().remove(&path(0)).unwrap();
     assert_eq!(feed.world.socket_count(), sockets - 1);
     assert_eq!(subscription.local_socket_addresses().len(), 1);
     assert_eq!(feed.image().active_transport_count(), 1);
     // Its port is free at once.
-    subscription.add_destination(&path(0)).unwrap();
+    subscription.destinations().add(&path(0)).unwrap();
     feed.world.run_until(2 * SECOND, "the path is there again", || {
         feed.image().active_transport_count() == 2
     });
     feed.publish(60);
     for side in 0..2 {
-        feed.reader.subscription.remove_destination(&path(side)).unwrap();
+        feed.reader
+            .subscription
+            .destinations()
+            .remove(&path(side))
+            .unwrap();
     }
     feed.publications = [None, None];
     assert_eq!(feed.world.socket_count(), sockets - 2);
@@ -284,10 +293,10 @@ fn paths_come_and_go_while_data_flows_and_no_byte_is_lost_or_read_twice() {
         let channel = "aeron:udp?control-mode=manual|term-length=64k|linger=0";
         let publication = center.client.add_publication(channel, STREAM).unwrap();
         for side in 0..3 {
-            publication.add_destination(&path(side)).unwrap();
+            publication.destinations().add(&path(side)).unwrap();
         }
         let mut is_there = [true, false, false];
-        reader.subscription.add_destination(&path(0)).unwrap();
+        reader.subscription.destinations().add(&path(0)).unwrap();
         world.run_until(10 * SECOND, "a connection", || {
             publication.is_connected() && reader.subscription.is_connected()
         });
@@ -296,10 +305,10 @@ fn paths_come_and_go_while_data_flows_and_no_byte_is_lost_or_read_twice() {
         for _ in 0..60 {
             let side = random.usize(0..3);
             if !is_there[side] {
-                reader.subscription.add_destination(&path(side)).unwrap();
+                reader.subscription.destinations().add(&path(side)).unwrap();
                 is_there[side] = true;
             } else if is_there.iter().filter(|there| **there).count() > 1 {
-                reader.subscription.remove_destination(&path(side)).unwrap();
+                reader.subscription.destinations().remove(&path(side)).unwrap();
                 is_there[side] = false;
             }
             count += random.usize(0..6);
@@ -337,7 +346,7 @@ fn destinations_of_groups_local_streams_and_spies_feed_one_subscription() {
         "aeron:udp?endpoint=reader:0|control=other:40012",
     ];
     for channel in destinations {
-        reader.subscription.add_destination(channel).unwrap();
+        reader.subscription.destinations().add(channel).unwrap();
     }
     let _sink = Reader::subscribe(&other.client, "aeron:udp?endpoint=other:40011", STREAM);
     let publications = [
@@ -369,12 +378,12 @@ fn destinations_of_groups_local_streams_and_spies_feed_one_subscription() {
 
     // Local streams are gone for the reader when the client is answered, or a step later.
     for (channel, count) in [(destinations[1], 3), (destinations[2], 2)] {
-        reader.subscription.remove_destination(channel).unwrap();
+        reader.subscription.destinations().remove(channel).unwrap();
         world.run_until(SECOND, "an image less", || {
             reader.subscription.image_count() == count
         });
     }
-    let refused = reader.subscription.remove_destination("aeron:ipc");
+    let refused = reader.subscription.destinations().remove("aeron:ipc");
     assert_eq!(code_of(refused.map(|()| 0)), Some(ErrorCode::UnknownSubscription));
     drop(reader);
     world.run_until(20 * SECOND, "nothing is left", || {
@@ -400,15 +409,15 @@ fn the_same_local_stream_is_read_once_however_many_destinations_bring_it() {
         .client
         .add_publication("aeron:ipc?term-length=64k", STREAM)
         .unwrap();
-    let ids = [(); 2].map(|()| reader.subscription.add_destination("aeron:ipc").unwrap());
+    let ids = [(); 2].map(|()| reader.subscription.destinations().add("aeron:ipc").unwrap());
     world.run_until(SECOND, "a connection", || publication.is_connected());
     assert_eq!(reader.subscription.image_count(), 1);
-    reader.subscription.remove_destination_by_id(ids[0]).unwrap();
+    reader.subscription.destinations().remove_by_id(ids[0]).unwrap();
     assert!(is_accepted(publication.offer(b"still there")));
     world.run_until(SECOND, "the message", || reader.poll().len() == 1);
-    reader.subscription.remove_destination_by_id(ids[1]).unwrap();
+    reader.subscription.destinations().remove_by_id(ids[1]).unwrap();
     world.run_until(SECOND, "no image", || reader.subscription.image_count() == 0);
-    reader.subscription.remove_destination_by_id(ids[1]).unwrap();
+    reader.subscription.destinations().remove_by_id(ids[1]).unwrap();
     assert!(!publication.is_connected());
 }
 
@@ -419,13 +428,13 @@ fn equal_destinations_are_told_apart_by_id() {
     let reader = Reader::subscribe(&host.client, MANUAL, STREAM);
     let subscription = &reader.subscription;
     let any_port = "aeron:udp?endpoint=reader:0";
-    let ids = [(); 3].map(|()| subscription.add_destination(any_port).unwrap());
+    let ids = [(); 3].map(|()| subscription.destinations().add(any_port).unwrap());
     let addresses = subscription.local_socket_addresses();
     assert_eq!(addresses.len(), 3);
-    subscription.remove_destination_by_id(ids[1]).unwrap();
+    subscription.destinations().remove_by_id(ids[1]).unwrap();
     let left = subscription.local_socket_addresses();
     assert_eq!(left, [addresses[0].clone(), addresses[2].clone()]);
-    subscription.remove_destination(any_port).unwrap();
+    subscription.destinations().remove(any_port).unwrap();
     assert_eq!(subscription.local_socket_addresses().len(), 1);
 }
 
@@ -437,7 +446,8 @@ fn subscriptions_share_destinations_by_tag() {
     let first = Reader::subscribe(&host.client, "aeron:udp?control-mode=manual|tags=5", STREAM);
     first
         .subscription
-        .add_destination("aeron:udp?endpoint=reader:40001")
+        .destinations()
+        .add("aeron:udp?endpoint=reader:40001")
         .unwrap();
     let publication = other
         .client
@@ -451,7 +461,8 @@ fn subscriptions_share_destinations_by_tag() {
     world.run_until(SECOND, "the message", || second.poll().len() == 1);
     second
         .subscription
-        .remove_destination("aeron:udp?endpoint=reader:40001")
+        .destinations()
+        .remove("aeron:udp?endpoint=reader:40001")
         .unwrap();
     assert!(second.subscription.local_socket_addresses().is_empty());
 }
@@ -464,7 +475,8 @@ fn what_is_no_destination_is_refused_with_the_reason_and_the_others_stay() {
     let taken = Reader::subscribe(&host.client, "aeron:udp?endpoint=reader:40001", STREAM);
     let subscription = &reader.subscription;
     subscription
-        .add_destination("aeron:udp?endpoint=reader:40002")
+        .destinations()
+        .add("aeron:udp?endpoint=reader:40002")
         .unwrap();
     for (channel, code, words) in [
         (
@@ -495,7 +507,7 @@ fn what_is_no_destination_is_refused_with_the_reason_and_the_others_stay() {
         ("aeron:udp?endpoint=nobody:5", ErrorCode::UnknownHost, "nobody"),
         ("aeron:tcp", ErrorCode::InvalidChannel, "tcp"),
     ] {
-        match subscription.add_destination(channel) {
+        match subscription.destinations().add(channel) {
             Err(ClientError::Registration {
                 code: found, message, ..
             }) => {
@@ -505,15 +517,16 @@ fn what_is_no_destination_is_refused_with_the_reason_and_the_others_stay() {
         }
     }
     let plain = &taken.subscription;
-    let added = plain.add_destination("aeron:udp?endpoint=reader:40003");
+    let added = plain.destinations().add("aeron:udp?endpoint=reader:40003");
     assert_eq!(code_of(added), Some(ErrorCode::UnknownSubscription));
-    let removed = plain.remove_destination("aeron:udp?endpoint=reader:40003");
+    let removed = plain.destinations().remove("aeron:udp?endpoint=reader:40003");
     assert_eq!(code_of(removed.map(|()| 0)), Some(ErrorCode::InvalidChannel));
     // One that is not there is gone already.
     subscription
-        .remove_destination("aeron:udp?endpoint=reader:40009")
+        .destinations()
+        .remove("aeron:udp?endpoint=reader:40009")
         .unwrap();
-    subscription.remove_destination_by_id(77).unwrap();
+    subscription.destinations().remove_by_id(77).unwrap();
     assert_eq!(subscription.local_socket_addresses().len(), 1);
     assert_eq!(errors_of(&host.node).len(), 9);
 }
@@ -528,7 +541,7 @@ fn a_senders_name_that_moves_is_followed_on_its_path_alone() {
     let mut reader = Reader::subscribe(&host.client, MANUAL, STREAM);
     for control in ["sender:40020", "other:40020"] {
         let channel = format!("aeron:udp?endpoint=reader:0|control={control}");
-        reader.subscription.add_destination(&channel).unwrap();
+        reader.subscription.destinations().add(&channel).unwrap();
     }
     let publish = |host: &Host, name: &str| {
         let channel = format!("aeron:udp?control={name}:40020|control-mode=dynamic|term-length=64k");
@@ -579,7 +592,8 @@ fn a_thousand_destinations_are_added_read_and_given_back() {
     for _ in 0..1_000 {
         reader
             .subscription
-            .add_destination("aeron:udp?endpoint=reader:0")
+            .destinations()
+            .add("aeron:udp?endpoint=reader:0")
             .unwrap();
     }
     assert_eq!(world.socket_count(), before + 1_000);

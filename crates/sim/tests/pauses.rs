@@ -54,7 +54,7 @@ fn a_path_that_lives_holds_a_stream_open_that_another_ends() {
         let ports = [40_123, 40_124];
         for port in ports {
             let path = format!("aeron:udp?endpoint=right:{port}");
-            reader.subscription.add_destination(&path).unwrap();
+            reader.subscription.destinations().add(&path).unwrap();
         }
         let send = |path: usize, frame: &[u8]| {
             let to = SocketAddr::new(node.address(), ports[path]);

@@ -12,7 +12,7 @@ const A_MOMENT: i64 = 50 * MILLISECOND;
 /// Adds the destination as soon as the driver has closed what held its port.
 fn add_destination(world: &World, subscription: &Subscription) {
     world.run_until(A_MOMENT, "the port is free", || {
-        match subscription.add_destination(CHANNEL) {
+        match subscription.destinations().add(CHANNEL) {
             Err(ClientError::Registration { code, .. }) => {
                 assert_eq!(code, ErrorCode::ResourceTemporarilyUnavailable);
                 false
@@ -61,7 +61,7 @@ fn each_of_many_publishers_knows_that_it_left() {
     let [left, right] = world.pair();
     let (publisher, subscriber) = (left.connect().unwrap(), right.connect().unwrap());
     let reader = Reader::subscribe(&subscriber, "aeron:udp?control-mode=manual", STREAM);
-    reader.subscription.add_destination(CHANNEL).unwrap();
+    reader.subscription.destinations().add(CHANNEL).unwrap();
     let publications: Vec<_> = (0..150)
         .map(|_| publisher.add_exclusive_publication(CHANNEL, STREAM).unwrap())
         .collect();

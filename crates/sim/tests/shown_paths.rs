@@ -40,9 +40,9 @@ fn each_destination_is_shown_with_its_channel_and_whether_it_brings_something() 
     let group = "aeron:udp?endpoint=224.0.1.1:40010";
     let socket = "aeron:udp?endpoint=reader:40011|alias=a line of this one";
     let spy = "aeron-spy:aeron:udp?endpoint=other:40012";
-    let id = reader.subscription.add_destination(socket).unwrap();
+    let id = reader.subscription.destinations().add(socket).unwrap();
     for channel in [local, group, spy] {
-        reader.subscription.add_destination(channel).unwrap();
+        reader.subscription.destinations().add(channel).unwrap();
     }
     let states = |live: [i64; 4]| {
         let channels = [spy, local, group, socket].map(str::to_owned);
@@ -70,8 +70,8 @@ fn each_destination_is_shown_with_its_channel_and_whether_it_brings_something() 
     world.run_until(30 * SECOND, "the two others do", || {
         shown_paths(&node) == states([0, 1, 1, 0])
     });
-    reader.subscription.remove_destination(local).unwrap();
-    reader.subscription.remove_destination_by_id(id).unwrap();
+    reader.subscription.destinations().remove(local).unwrap();
+    reader.subscription.destinations().remove_by_id(id).unwrap();
     world.run_until(SECOND, "two are left", || {
         shown_paths(&node) == [(spy.to_owned(), 0), (group.to_owned(), 1)]
     });

@@ -166,15 +166,14 @@ fn one_that_asks_for_a_stream_gets_a_frame_for_a_frame_until_it_shows_that_it_ha
         center.publish(&world, &mut reader, 200);
         let sent = stranger.take();
         let kinds: Vec<_> = sent.iter().map(|frame| classify(frame).unwrap()).collect();
-        // The first that asks by name has not paid for a SETUP, which is longer than it is.
-        assert_eq!(kinds[..4], [FrameKind::Setup; 4], "{channel}");
-        assert_eq!(kinds[4..], [FrameKind::Data; 5], "{channel}");
-        assert!(sent[4..].iter().all(|heartbeat| heartbeat.len() == 32));
-        assert_eq!((center.destination_count(), center.rejected()), (1, 2));
+        assert_eq!(kinds[..5], [FrameKind::Setup; 5], "{channel}");
+        assert_eq!(kinds[5..], [FrameKind::Data; 5], "{channel}");
+        assert!(sent[5..].iter().all(|heartbeat| heartbeat.len() == 32));
+        assert_eq!((center.destination_count(), center.rejected()), (1, 1));
 
         center.hears(&stranger, &center.status());
         world.run_for(SECOND);
-        assert_eq!(center.rejected(), 3, "the stream is elsewhere");
+        assert_eq!(center.rejected(), 2, "the stream is elsewhere");
         let position = center.publication.position().unwrap();
         assert!(position < 4 * 65_536);
         let member = StatusMessage {
@@ -211,8 +210,8 @@ fn a_channel_of_many_streams_tells_each_newcomer_of_all_of_them() {
 
 /// Aeron's receivers cannot say which stream they want.
 #[test]
-fn one_that_asks_for_all_streams_is_told_of_what_it_pays_for_and_of_more_where_the_operator_allows_it() {
-    for (allowance, told) in [(0, [1; 20]), (4_096, [40; 20])] {
+fn one_that_asks_for_all_streams_is_told_of_all_at_once_or_of_three_in_each_second_without_an_allowance() {
+    for (allowance, told) in [(0, [3; 20]), (4_096, [40; 20])] {
         let world = World::new(2);
         let center = Center::with(&world, DYNAMIC, |config| {
             config.newcomer_allowance = allowance;
@@ -230,7 +229,7 @@ fn one_that_asks_for_all_streams_is_told_of_what_it_pays_for_and_of_more_where_t
             frames.len()
         };
         assert_eq!([(); 20].map(|()| told_of()), told, "{allowance}");
-        assert!(named.len() >= told[0].max(10), "{named:?}");
+        assert_eq!(named.len(), 40, "{allowance}");
     }
 }
 
@@ -256,7 +255,6 @@ fn publications_that_have_ended_use_up_no_asks() {
     world.run_until(SECOND, "the stream", || reader.subscription.is_connected());
 }
 
-/// It has an image, and is told nothing that it could pay for an answer with.
 #[test]
 fn a_newcomer_whose_first_status_messages_are_lost_speaks_again() {
     let world = World::new(2);
@@ -274,8 +272,7 @@ fn a_newcomer_whose_first_status_messages_are_lost_speaks_again() {
     });
 }
 
-/// Those that wait for a stream that is not there, and strangers that ask and ask, use up what is said without being paid
-/// for: a receiver pays for the stream that it names.
+/// Those that wait for a stream that is not there, and strangers that ask and ask, have budgets of their own.
 #[test]
 fn those_that_ask_in_vain_do_not_hold_up_one_that_comes() {
     let world = World::new(3);
@@ -338,9 +335,9 @@ fn a_stranger_does_not_end_a_stream_in_the_name_of_its_receiver() {
     center.publish(&world, &mut reader, 10);
 }
 
-/// Addresses can be forged: whatever comes from strangers must not have the driver send more than that.
+/// Addresses can be forged.
 #[test]
-fn a_flood_of_requests_brings_no_more_than_it_is_itself() {
+fn a_flood_of_requests_brings_three_times_itself_and_the_allowance() {
     let world = World::new(2);
     let center = Center::new(&world, DYNAMIC);
     let _others = others(&center);
@@ -354,7 +351,11 @@ fn a_flood_of_requests_brings_no_more_than_it_is_itself() {
     }
     world.run_for(10 * MILLISECOND);
     let told: usize = victims.iter().flat_map(Peer::take).map(|frame| frame.len()).sum();
-    assert!(told <= paid && told > paid - 4096, "{told} bytes for {paid}");
+    let allowances = victims.len() * 2 * 4096; // in one second, which may lie in two
+    assert!(
+        told > 2 * paid && told <= 3 * paid + allowances,
+        "{told} bytes for {paid}"
+    );
     // One that asks for a stream by name is told all the same.
     center.hears(&victims[0], &known);
     world.run_for(MILLISECOND);
@@ -411,7 +412,7 @@ fn one_that_is_no_destination_does_not_hold_back_those_that_are() {
     let center = Center::new(&world, SLOWEST_OF_ADDED);
     let (_node, _client, mut reader) = reader(&world, "aeron:udp?endpoint=one:40123");
     let destination = "aeron:udp?endpoint=one:40123";
-    center.publication.add_destination(destination).unwrap();
+    center.publication.destinations().add(destination).unwrap();
     connected(&world, &center, &reader);
     let stranger = Peer::new(&world);
     let [request, _] = center.requests();
@@ -433,7 +434,7 @@ fn a_destination_that_answers_from_another_of_its_addresses_is_heard() {
     let center = Center::new(&world, SLOWEST_OF_ADDED);
     let [sent_to, answers_from, stranger] = [9, 8, 7].map(|host| Peer::at(&world, host));
     let destination = format!("aeron:udp?endpoint={}", sent_to.address);
-    center.publication.add_destination(&destination).unwrap();
+    center.publication.destinations().add(&destination).unwrap();
     center.hears(&answers_from, &center.status());
     world.run_until(SECOND, "a connection", || center.publication.is_connected());
     let other = StatusMessage {
@@ -458,8 +459,8 @@ fn a_destination_that_answers_from_another_of_its_addresses_is_heard() {
     world.run_until(SECOND, "a connection", || center.publication.is_connected());
 }
 
-/// The first status message may be lost, and the sender says nothing before it has one: it is repeated, though it is not paid
-/// for, since the subscriber has named the sender.
+/// The first status message may be lost, and the sender says nothing before it has one: it is repeated, since the subscriber
+/// has named the sender.
 #[test]
 fn a_sender_that_a_destination_names_is_told_more_than_once_of_its_receiver() {
     let world = World::new(9);
@@ -469,7 +470,7 @@ fn a_sender_that_a_destination_names_is_told_more_than_once_of_its_receiver() {
     let reader = Reader::subscribe(&client, "aeron:udp?control-mode=manual", STREAM);
     let tap = world.network().tap();
     let channel = format!("aeron:udp?endpoint=reader:0|control={}", center.control());
-    reader.subscription.add_destination(&channel).unwrap();
+    reader.subscription.destinations().add(&channel).unwrap();
     world.run_until(5 * SECOND, "an image", || reader.subscription.is_connected());
     center.node.set_cut_to(&node, true);
     world.run_for(3 * SECOND);
@@ -479,7 +480,6 @@ fn a_sender_that_a_destination_names_is_told_more_than_once_of_its_receiver() {
         .filter(|datagram| datagram.to == center.control())
         .filter_map(|datagram| StatusMessage::decode(&datagram.bytes).ok())
         .filter(|message| !message.asks_for_setup());
-    // The first, those that follow it, and one for each second in which the sender is asked for its streams.
     let count = told.count();
-    assert!((7..=8).contains(&count), "{count}");
+    assert!((13..=16).contains(&count), "{count} in 3 s");
 }

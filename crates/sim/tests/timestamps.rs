@@ -115,8 +115,8 @@ fn destinations_get_one_time_of_sending_and_paths_write_that_of_the_subscription
     let readers = [40123, 40125].map(|port| {
         let destination = format!("aeron:udp?endpoint=right:{port}");
         let reader = subscribe();
-        reader.add_destination(&destination).unwrap();
-        publication.add_destination(&destination).unwrap();
+        reader.destinations().add(&destination).unwrap();
+        publication.destinations().add(&destination).unwrap();
         reader
     });
     world.run_until(2 * SECOND, "connections", || {

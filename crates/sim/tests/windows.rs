@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Gauge, Reader, SECOND, STREAM, World};
+use common::{Gauge, Reader, SECOND, STREAM, Stream, World};
 use headrace_buffers::counters::type_ids;
 use headrace_driver::DriverConfig;
 
@@ -93,7 +93,7 @@ fn a_stream_that_several_paths_may_bring_has_the_same_window_on_each() {
     let client = node.connect().unwrap();
     let reader = Reader::subscribe(&client, "aeron:udp?control-mode=manual", STREAM);
     let destination = "aeron:udp?endpoint=localhost:40123";
-    reader.subscription.add_destination(destination).unwrap();
+    reader.subscription.destinations().add(destination).unwrap();
     let publication = client
         .add_publication(&format!("{destination}|{TERMS}"), STREAM)
         .unwrap();
@@ -128,8 +128,27 @@ fn receivers_with_unequal_windows_form_a_group() {
         .map(|(client, endpoint)| Reader::subscribe(client, endpoint, STREAM))
         .collect();
     for endpoint in endpoints {
-        publication.add_destination(endpoint).unwrap();
+        publication.destinations().add(endpoint).unwrap();
     }
     let count = Gauge::new(&nodes[0], type_ids::FLOW_CONTROL_RECEIVERS);
     world.run_until(SECOND, "both receivers count", || count.value() == 2);
+}
+
+/// A receiver grants more when a quarter of its window was read, or before: one datagram always has room.
+#[test]
+fn a_window_of_little_more_than_a_datagram_never_stalls() {
+    const MTU: usize = 1024;
+    const MESSAGES: usize = 100;
+    for window in (MTU..2 * MTU).step_by(32) {
+        let world = World::new(7);
+        let channel = format!("aeron:udp?endpoint=right:40123|term-length=64k|mtu={MTU}|rcv-wnd={window}");
+        let mut stream = Stream::connected(&world, &channel, STREAM);
+        for number in 0..MESSAGES {
+            // The long ones fill a datagram.
+            let message = vec![0; if number % 2 == 0 { 32 } else { MTU - 32 }];
+            world.run_until(SECOND, "room", || stream.offers(&message));
+            let what = format!("message {number} comes, window={window}");
+            world.run_until(SECOND, &what, || stream.reader.poll().len() > number);
+        }
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! A reader that keeps up with its publisher reads each frame while the publisher writes the next ones. The cache lines
 //! of both then go to and fro between two cores, or the two threads slow each other down on one. A short sleep of the
-//! reader lets the publisher write many messages alone, which the reader then reads in one go: design note 51.
+//! reader lets the publisher write many messages alone, which the reader then reads in one go: `docs/internals/client.md`.
 
 use std::time::{Duration, Instant};
 

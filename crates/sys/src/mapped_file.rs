@@ -16,6 +16,15 @@ pub enum Access {
     ReadOnly,
 }
 
+impl Access {
+    fn protection(self) -> libc::c_int {
+        match self {
+            Self::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
+            Self::ReadOnly => libc::PROT_READ,
+        }
+    }
+}
+
 /// A shared mapping of a whole file, or of anonymous memory. Unmapped when dropped.
 #[derive(Debug)]
 pub struct MappedFile {
@@ -96,22 +105,37 @@ impl MappedFile {
                 "cannot map a file of length 0",
             ));
         }
-        let protection = match access {
-            Access::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
-            Access::ReadOnly => libc::PROT_READ,
-        };
         let (flags, descriptor) = match file {
             Some(file) => (libc::MAP_SHARED, file.as_raw_fd()),
             None => (libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1),
         };
         // SAFETY: a null hint lets the kernel choose the address; the descriptor is open or -1 as the flags
         // demand. The result is checked before use.
-        let address = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, descriptor, 0) };
+        let address = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                length,
+                access.protection(),
+                flags,
+                descriptor,
+                0,
+            )
+        };
         if address == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
         let base = NonNull::new(address.cast()).ok_or_else(|| io::Error::other("mmap returned null"))?;
         Ok(Self { base, length, access })
+    }
+
+    /// Gives the file back now, for good. Private memory takes its place, zero until it is written to, so that what still
+    /// refers to the mapping stays valid. If the kernel refuses, the file stays mapped until this is dropped.
+    pub fn release(&self) {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
+        let address = self.base.as_ptr().cast();
+        // SAFETY: it replaces this mapping and no other; to those that access the memory it is as if another process had
+        // zeroed it.
+        unsafe { libc::mmap(address, self.length, self.access.protection(), flags, -1, 0) };
     }
 
     /// First byte of the mapping, which is page aligned.
@@ -214,5 +238,23 @@ mod tests {
         let path = dir.path().join("log");
         std::fs::write(&path, b"").unwrap();
         assert!(MappedFile::open(&path, Access::ReadOnly).is_err());
+    }
+
+    #[test]
+    fn a_file_that_was_given_back_leaves_zeroes_that_can_be_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let mapped = MappedFile::create(&path, 8192, false).unwrap();
+        let last = mapped.base().as_ptr().wrapping_add(8191);
+        // SAFETY: inside the mapping, which no other thread knows.
+        unsafe { last.write_volatile(7) };
+        mapped.release();
+        // SAFETY: as above.
+        assert_eq!(unsafe { last.read_volatile() }, 0);
+        // SAFETY: as above.
+        unsafe { last.write_volatile(8) };
+        assert_eq!(std::fs::read(&path).unwrap()[8191], 7);
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        assert!(!maps.contains(path.to_str().unwrap()));
     }
 }

@@ -14,6 +14,12 @@ pub fn pid_exists(pid: i64) -> bool {
     unsafe { libc::kill(pid, 0) == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM) }
 }
 
+/// The user as whom this process is judged when it opens a file.
+pub fn effective_user_id() -> u32 {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
 /// True when a debugger watches this process.
 pub fn is_traced() -> bool {
     std::fs::read_to_string("/proc/self/status").is_ok_and(|status| tracer_of(&status) != 0)

@@ -13,26 +13,27 @@
                 for message in replay:
                     print(message.payload)
 
-Files, protocol and counters are those of Aeron's archive, so either side may be theirs.
+Files, protocol and counters are those of Aeron's archive, so either side may be Aeron's.
 """
 
 from __future__ import annotations
 
-from headrace._exceptions import ArchiveError, ArchiveTimeoutError, AuthenticationError
-from headrace._names import publish as _publish
+from headrace._agent.storage import DirectoryStorage, Storage, StorageFile
+from headrace._base.exceptions import ArchiveError, ArchiveTimeoutError, AuthenticationError
+from headrace._base.names import publish as _publish
 from headrace.archive.archiving_driver import ArchivingMediaDriver
 from headrace.archive.client.archive import Archive
 from headrace.archive.client.durable import DurablePublication
 from headrace.archive.client.extension import extension_channel
 from headrace.archive.client.following.follow import Follow
-from headrace.archive.client.following.machine import FollowState
-from headrace.archive.client.notices import Signal
+from headrace.archive.client.following.states import FollowState
+from headrace.archive.client.reconnecting import ReconnectingArchive
 from headrace.archive.client.replay import Replay
 from headrace.archive.client.replication import Replication
 from headrace.archive.client.settings import ArchiveClientConfig
+from headrace.archive.client.signals import Signal
 from headrace.archive.errors import ArchiveFileError, CatalogError, MarkFileError, SegmentError
 from headrace.archive.files.catalog import Catalog, CatalogEntry
-from headrace.archive.files.storage import DirectoryStorage, Storage, StorageFile
 from headrace.archive.protocol.codes import ErrorCode, RecordingSignal, SourceLocation
 from headrace.archive.protocol.descriptor import RecordingDescriptor
 from headrace.archive.protocol.retention import Retention
@@ -58,6 +59,7 @@ __all__ = [
     "Follow",
     "FollowState",
     "MarkFileError",
+    "ReconnectingArchive",
     "RecordingDescriptor",
     "RecordingSignal",
     "Replay",
@@ -71,4 +73,4 @@ __all__ = [
     "extension_channel",
 ]
 
-_publish(__name__, globals(), __all__)
+_publish(__name__, globals(), __all__, source="headrace._agent")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace._names import publish as _publish
+from headrace._base.names import publish as _publish
 from headrace.archive.client.async_archive import AsyncArchive, AsyncReplay
 
 __all__ = ["AsyncArchive", "AsyncReplay"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from headrace._arguments import checked_class
-from headrace._closing import Closing
+from headrace._base.closing import Closing
 from headrace.archive.client.archive import Archive
 from headrace.archive.server.archive_server import ArchiveServer
 from headrace.archive.server.config import ArchiveConfig
@@ -15,17 +17,15 @@ from headrace.driver import MediaDriver
 if TYPE_CHECKING:
     from typing import Self, Unpack
 
-    from headrace._exceptions import ArchiveError
-    from headrace._settings import DriverConfig
-    from headrace.archive.client.notices import Signal
+    from headrace._base.exceptions import ArchiveError
+    from headrace._settings.keywords import ArchiveSettings, DriverConfig
     from headrace.archive.client.settings import ArchiveClientConfig, ArchiveClientSettings
-    from headrace.archive.server.keywords import ArchiveSettings
+    from headrace.archive.client.signals import Signal
     from headrace.client import Client
 
 __all__ = ["ArchivingMediaDriver"]
 
 
-@checked_class
 class ArchivingMediaDriver(Closing):
     """A media driver with an archive, in this process. A context manager that closes both.
 
@@ -46,6 +46,9 @@ class ArchivingMediaDriver(Closing):
         ActiveDriverError: Another driver runs on the directory.
         ArchiveFileError: Another archive runs on the directory, or a file is damaged.
     """
+
+    # What is deleted at the end.
+    _made: str | None = None
 
     def __init__(
         self,
@@ -75,15 +78,23 @@ class ArchivingMediaDriver(Closing):
 
     @classmethod
     def embedded(cls, **archive_settings: Unpack[ArchiveSettings]) -> Self:
-        """With a driver of this process alone, on a directory of its own that is deleted at the end.
+        """Start a driver for this process only. Its files, and the archive's, are in temporary directories.
 
-        The archive's files stay.
+        They are deleted at the end. With ``archive_directory``, or ``AERON_ARCHIVE_DIR`` in the environment, the
+        archive's files are in that directory and stay.
         """
         self = cls.__new__(cls)
         self.driver = MediaDriver.embedded(threading_mode="SHARED")
         if not archive_settings.get("control_channel"):
             archive_settings.setdefault("control_channel_enabled", False)
-        self._serve(None, None, archive_settings)
+        named = {**ArchiveConfig.from_environment(os.environ), **archive_settings}
+        if named.get("archive_directory") is None:
+            self._made = archive_settings["archive_directory"] = tempfile.mkdtemp(prefix="headrace-archive-")
+        try:
+            self._serve(None, None, archive_settings)
+        except BaseException:
+            self._delete_made()
+            raise
         return self
 
     def connect(self) -> Client:
@@ -113,6 +124,11 @@ class ArchivingMediaDriver(Closing):
         """Stop the archive, then the driver. Closing again does nothing."""
         self.archive.close()
         self.driver.close()
+        self._delete_made()
+
+    def _delete_made(self) -> None:
+        if self._made is not None:
+            shutil.rmtree(self._made, ignore_errors=True)
 
     def __repr__(self) -> str:
         return f"ArchivingMediaDriver({self.driver!r}, {self.archive!r})"

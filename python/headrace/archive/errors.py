@@ -1,14 +1,10 @@
-"""What can be wrong with an archive's files."""
+"""The errors of an archive's files."""
 
 from __future__ import annotations
 
-from headrace._exceptions import HeadraceError
+from headrace._agent.errors import ArchiveFileError
 
 __all__ = ["ArchiveFileError", "CatalogError", "MarkFileError", "SegmentError"]
-
-
-class ArchiveFileError(HeadraceError):
-    """A file of an archive is damaged, missing, or used by another archive."""
 
 
 class CatalogError(ArchiveFileError):

@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 from typing import NoReturn
 
-from headrace._exceptions import MissingExtraError
-from headrace._extras import needs
+from headrace._base.exceptions import MissingExtraError
+from headrace._base.extras import needs
 
 __all__ = ["main"]
 

@@ -44,7 +44,7 @@ def client_and_turn(
 def unless_raised(error: HeadraceError) -> None:
     """Handler of faults for commands whose next call raises that the driver has gone: its reason is printed once."""
     from headrace import DriverTimeoutError
-    from headrace._logging import CLIENT
+    from headrace._base.logging import CLIENT
 
     if not isinstance(error, DriverTimeoutError):
         CLIENT.error("headrace client: %s", error)

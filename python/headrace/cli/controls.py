@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from headrace._controls import shown
+from headrace._base.control_characters import shown
 
 
 class ShownFormatter(logging.Formatter):

@@ -30,8 +30,13 @@ MODULES = (
     "headrace.security",
     "headrace.spark",
     "headrace.testing",
+    "headrace.testing.cluster",
     "headrace.tools",
 )
+
+
+# Of names to look up instead.
+_ADVISED_MAX = 8
 
 
 @click.command()
@@ -111,9 +116,10 @@ def _is_of_python(shown: type, name: str) -> bool:
 
 
 def _line(name: str, thing: object) -> Iterator[str]:
-    """The name and the first sentence or two of what it is."""
+    """The name, with brackets if it is to be called, and the first sentence or two of what it is."""
     summary = _described(name, thing)[1].split("\n\n")[0]
-    yield f"  {name}"
+    is_called = inspect.isroutine(getattr(thing, "__func__", thing))
+    yield f"  {name}()" if is_called else f"  {name}"
     if summary:
         yield f"      {' '.join(summary.split())}"
 
@@ -160,7 +166,9 @@ def _signature(function: types.FunctionType) -> inspect.Signature:
 
 def _find(name: str) -> tuple[str, object]:
     """What `name` stands for, with or without the package's name before it."""
-    path = name if name == "headrace" or name.startswith("headrace.") else f"headrace.{name}"
+    first = name.partition(".")[0]
+    package = "" if name == "headrace" or name.startswith("headrace.") else f"{_package_of(first)}."
+    path = f"{package}{name}"
     parts = path.split(".")
     thing: object = importlib.import_module("headrace")
     for index, part in enumerate(parts[1:], start=2):
@@ -174,21 +182,54 @@ def _find(name: str) -> tuple[str, object]:
     return path, thing
 
 
+def _package_of(name: str) -> str:
+    """The package that has a public name: `headrace` itself, or else the only one in it, as for `ClusterNode`."""
+    package, *others = MODULES
+    if hasattr(importlib.import_module(package), name):
+        return package
+    owners = [other for other in others if name in getattr(_imported(other), "__all__", ())]
+    return owners[0] if len(owners) == 1 else package
+
+
+def _imported(name: str) -> types.ModuleType | None:
+    """A module, or None where it needs an extra that is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
 def _unknown(name: str, part: str, parent: object) -> str:
     nearest = _members_named(part) if isinstance(parent, types.ModuleType) else []
     nearest = nearest or difflib.get_close_matches(
         part, [each for each in dir(parent) if not each.startswith("_")]
     )
-    advice = f"; did you mean {', '.join(nearest[:3])}?" if nearest else "; `headrace docs` lists all names"
+    advice = (
+        f"; did you mean {', '.join(nearest[:_ADVISED_MAX])}?"
+        if nearest
+        else "; `headrace docs` lists all names"
+    )
     return f"{name} is not part of the public API{advice}"
 
 
 def _members_named(name: str) -> list[str]:
-    """The public classes with a member of that name, and the member: `headrace docs offer`."""
-    package = importlib.import_module("headrace")
-    classes = ((each, getattr(package, each)) for each in package.__all__)
+    """The public classes with a member of that name, and the member: `headrace docs offer`.
+
+    Those of the package itself, or else those of the packages in it.
+    """
+    package, *others = MODULES
+    found = _members_in(package, name)
+    return found or [member for other in others for member in _members_in(other, name)]
+
+
+def _members_in(module_name: str, name: str) -> list[str]:
+    module = _imported(module_name)
+    if module is None:
+        return []
+    place = module_name.partition(".")[2]
+    classes = ((each, getattr(module, each)) for each in module.__all__)
     return [
-        f"{class_name}.{name}"
+        f"{place}.{class_name}.{name}".removeprefix(".")
         for class_name, found in classes
         if isinstance(found, type) and not name.startswith("_") and hasattr(found, name)
     ]

@@ -52,7 +52,7 @@ def check_threads(properties: Mapping[str, str]) -> None:
         ConfigError: The mode is INVOKER, by ``-D`` or by the environment.
     """
     # Here for the same reason as in `command`.
-    from headrace._checks import wrong
+    from headrace._base.checks import wrong
 
     mode = properties.get(_MODE, os.environ.get(_MODE.upper().replace(".", "_"), ""))
     if mode.strip().upper() == "INVOKER":
@@ -71,8 +71,8 @@ def check_threads(properties: Mapping[str, str]) -> None:
     type=click.Choice(_MODES, case_sensitive=False),
     metavar=f"[{'|'.join(_MODES)}]",
     help="DEDICATED: a thread each for conductor, sender and receiver; SHARED_NETWORK: one for sender and receiver; "
-    "SHARED: one for all three. One more makes and deletes logs.  "
-    "[default: DEDICATED; fewer threads where only some of the processors are left to the driver]",
+    "SHARED: one for all three. A further thread makes and deletes logs.  "
+    "[default: DEDICATED; fewer threads if the driver may use only some of the processors]",
 )
 @click.option(
     "--set",

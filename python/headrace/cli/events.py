@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from headrace._config import default_directory
+from headrace._settings.config import default_directory
 from headrace.cli import options
 from headrace.cli.lifecycle import until_stopped
 from headrace.cli.output import OutputConsole, Shown, print_json
@@ -54,7 +54,8 @@ class SinceType(click.ParamType[int]):
     "directories",
     type=options.DirectoryType(),
     multiple=True,
-    help="Directory of a driver or an archive; may be repeated.  [default: $AERON_DIR, else /dev/shm/aeron-USER]",
+    help="Directory of a driver, an archive or a cluster's member; may be repeated.  [default: $AERON_DIR, else "
+    "/dev/shm/aeron-USER]",
 )
 @click.option("--follow", "-f", is_flag=True, help="Print further events as they happen, until stopped.")
 @click.option(
@@ -98,10 +99,10 @@ def command(
     faults: bool,
     as_json: bool,
 ) -> None:
-    """Show what changed its state in a driver or an archive, when and why: images, publications, clients, recordings.
+    """Show changes of state: what changed, when and why, in a driver, an archive or a cluster's member.
 
-    Reads the newest events of a driver that runs, or what one that has stopped or died left. Only Headrace's drivers
-    and archives keep events. docs/reference/states.md lists the kinds and their states.
+    Reads the newest events of a driver that runs, or what one that has stopped or died left. Only Headrace's programs
+    keep events. docs/reference/states.md lists the kinds and their states.
 
     \b
     Examples:
@@ -109,6 +110,7 @@ def command(
       headrace events --kind image --follow      # images that come and go, live
       headrace events --since 5m --stream 1001
       headrace events --dir /dev/shm/aeron-me --dir /data/archive    # both, by time
+      headrace events --dir total/cluster        # elections of a cluster's member
       headrace events --json | jq 'select(.new == "Draining")'
     """
     condition = EventFilter(

@@ -29,8 +29,8 @@ from types import FrameType
 import click
 
 import headrace
-from headrace._controls import shown
-from headrace._exceptions import DriverTimeoutError, HeadraceError
+from headrace._base.control_characters import shown
+from headrace._base.exceptions import DriverTimeoutError, HeadraceError
 from headrace.tools import DriverFileMissingError, DriverGoneError, DriverNotReadyError
 
 OK = 0
@@ -153,8 +153,8 @@ def ends_in_time(stop: Stop) -> Iterator[None]:
         # What the package called last.
         place = frames[min(own + 1, len(frames) - 1)]
         text = (
-            f"told to end, and {place.name} at {place.filename}:{place.lineno} has not returned for "
-            f"{_END_WITHIN_S:g} s: ended without it, as by kill -9"
+            f"{place.name} at {place.filename}:{place.lineno} has not returned within {_END_WITHIN_S:g} s of the "
+            "signal to end: the process ended without it, as by kill -9"
         )
         fail(text, TERMINATED)
         os._exit(TERMINATED)

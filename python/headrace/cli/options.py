@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from headrace._config import default_directory
+from headrace._settings.config import default_directory
 
 # What the samples of Aeron use, so that either side of a pair may be theirs.
 SAMPLE_CHANNEL = "aeron:udp?endpoint=localhost:20121"
@@ -123,6 +123,50 @@ def embedded_option(command: Command) -> Command:
         "Run a driver on this command's own thread, which spins: the lowest latency over UDP with few cores."
     )
     return click.option("--embedded", "is_embedded", is_flag=True, help=text)(command)
+
+
+def pong_options(command: Command) -> Command:
+    """`--pong-channel` and `--pong-stream`: where pongs go."""
+    channel = click.option(
+        "--pong-channel", default=PONG_CHANNEL, show_default=True, help="Channel of the answers."
+    )
+    stream = click.option(
+        "--pong-stream", type=int, default=PONG_STREAM_ID, show_default=True, help="Stream id of the answers."
+    )
+    return channel(stream(command))
+
+
+def number_option(
+    name: str, short: str, *, default: int, help: str, least: int = 1
+) -> Callable[[Command], Command]:
+    """A whole number of at least `least`."""
+    kind = click.IntRange(min=least)
+    return click.option(name, short, type=kind, default=default, show_default=True, help=help)
+
+
+def timeout_option(default: float, help: str, *, least: float = 0) -> Callable[[Command], Command]:
+    """`--timeout`: how long to wait."""
+    kind = FiniteRange(min=least)
+    return click.option(
+        "--timeout",
+        "timeout_s",
+        type=kind,
+        default=default,
+        show_default=True,
+        metavar="SECONDS",
+        help=help,
+    )
+
+
+def message_options(command: Command) -> Command:
+    """`--count` and `--format`: how many messages to print, and how."""
+    count = click.option("--count", "-n", type=click.IntRange(min=1), help="End after this many messages.")
+    text = "text, hex: one line for each message; raw: payloads without separators; none: count only."
+    choices = click.Choice(["text", "hex", "raw", "none"])
+    form = click.option(
+        "--format", "-f", "format_", type=choices, default="text", show_default=True, help=text
+    )
+    return count(form(command))
 
 
 def watch_options(command: Command) -> Command:

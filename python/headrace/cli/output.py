@@ -12,7 +12,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.segment import Segment
 
-from headrace._controls import shown
+from headrace._base.control_characters import shown
 from headrace.cli.lifecycle import until_stopped
 
 Snapshot = TypeVar("Snapshot")

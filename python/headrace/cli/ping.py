@@ -19,35 +19,12 @@ from headrace.cli.output import OutputConsole, print_json
     "--channel", "-c", default=options.PING_CHANNEL, show_default=True, help="Channel on which to send pings."
 )
 @options.stream_option(options.PING_STREAM_ID)
-@click.option(
-    "--pong-channel", default=options.PONG_CHANNEL, show_default=True, help="Channel of the answers."
+@options.pong_options
+@options.number_option("--messages", "-n", default=10_000, help="Number of round trips to measure.")
+@options.number_option(
+    "--warmup", "-w", default=1_000, least=0, help="Number of round trips before the measured ones."
 )
-@click.option(
-    "--pong-stream",
-    type=int,
-    default=options.PONG_STREAM_ID,
-    show_default=True,
-    help="Stream id of the answers.",
-)
-@click.option(
-    "--messages",
-    "-n",
-    type=click.IntRange(min=1),
-    default=10_000,
-    show_default=True,
-    help="Number of round trips to measure.",
-)
-@click.option(
-    "--warmup",
-    "-w",
-    type=click.IntRange(min=0),
-    default=1_000,
-    show_default=True,
-    help="Number of round trips before the measured ones.",
-)
-@click.option(
-    "--length", "-L", type=click.IntRange(min=8), default=32, show_default=True, help="Bytes a message."
-)
+@options.number_option("--length", "-L", default=32, least=8, help="Bytes in each message.")
 @options.idle_option
 @options.embedded_option
 @options.json_option

@@ -25,16 +25,7 @@ _NO_READER_S = 1.0
     "--channel", "-c", default=options.PING_CHANNEL, show_default=True, help="Channel of the pings."
 )
 @options.stream_option(options.PING_STREAM_ID)
-@click.option(
-    "--pong-channel", default=options.PONG_CHANNEL, show_default=True, help="Channel on which to answer."
-)
-@click.option(
-    "--pong-stream",
-    type=int,
-    default=options.PONG_STREAM_ID,
-    show_default=True,
-    help="Stream id of the answers.",
-)
+@options.pong_options
 @options.idle_option
 @options.embedded_option
 def command(
@@ -60,9 +51,9 @@ def command(
         until_stopped() as stop,
         client_and_turn(directory, "pong", is_embedded=is_embedded, idle=idle) as (client, turn),
         client.add_subscription(channel, stream_id) as pings,
-        client.add_publication(pong_channel, pong_stream) as answers,
+        client.add_publication(pong_channel, pong_stream) as pongs,
     ):
-        offer = answers.offer
+        offer = pongs.offer
 
         def answer(payload: bytes, header: Header) -> None:
             if offer(payload) > 0:
@@ -70,7 +61,7 @@ def command(
             # Who asks may hear of this stream before this side hears of the reader; one that has left never does.
             given_up_at = time.monotonic() + _NO_READER_S
             while offer(payload) <= 0 and not stop.is_set:
-                if not answers.is_connected and time.monotonic() > given_up_at:
+                if not pongs.is_connected and time.monotonic() > given_up_at:
                     return
                 turn(0)
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace._exceptions import HeadraceError, PublicationTimeoutError
-from headrace._results import OfferResult
+from headrace._base.exceptions import HeadraceError, PublicationTimeoutError
+from headrace._base.results import OfferResult
 from headrace.cli import options, sources
 from headrace.cli.connection import connect, unless_raised
 from headrace.cli.output import print_json
@@ -38,26 +38,11 @@ _SILENT_S = 0.2
     type=click.IntRange(min=1),
     help="Split the input into messages of this many bytes, not at line ends.",
 )
-@click.option(
-    "--repeat",
-    "-n",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Send all messages this many times.",
-)
+@options.number_option("--repeat", "-n", default=1, help="Send all messages this many times.")
 @click.option(
     "--rate", "-r", type=options.FiniteRange(min=0.001), help="Send at most this many messages a second."
 )
-@click.option(
-    "--timeout",
-    "timeout_s",
-    type=options.FiniteRange(min=0),
-    default=10.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long to wait for a subscriber, and under back pressure.",
-)
+@options.timeout_option(10.0, "How long to wait for a subscriber, or under back pressure.")
 @click.option("--exclusive", is_flag=True, help="Use an exclusive publication, which is a little faster.")
 @options.json_option
 def command(
@@ -109,7 +94,7 @@ def command(
             except HeadraceError as refusal:
                 raise OSError(f"{refusal}; {line.summary()} before that") from refusal
             except KeyboardInterrupt:
-                click.echo(f"told to end; {line.summary()} before that", err=True)
+                click.echo(f"ended by a signal; {line.summary()} before that", err=True)
                 raise
     if as_json:
         print_json({"messages": line.count, "bytes": line.byte_count, "seconds": line.elapsed_s})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace._controls import shown
+from headrace._base.control_characters import shown
 from headrace.cli import options
 from headrace.cli.connection import connect, unless_raised
 from headrace.cli.lifecycle import FAILED, INTERRUPTED, until_stopped
@@ -23,23 +23,13 @@ if TYPE_CHECKING:
 
 Write = Callable[[bytes, "Header | Message"], None]
 _FRAGMENTS_A_POLL = 256
-FORMATS = ["text", "hex", "raw", "none"]
 
 
 @click.command()
 @options.directory_option
 @options.channel_option()
 @options.stream_option()
-@click.option("--count", "-n", type=click.IntRange(min=1), help="End after this many messages.")
-@click.option(
-    "--format",
-    "-f",
-    "format_",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="text, hex: one line for each message; raw: payloads without separators; none: count only.",
-)
+@options.message_options
 @click.option(
     "--timeout",
     "timeout_s",
@@ -65,7 +55,7 @@ def command(
     \b
     Examples:
       headrace subscribe
-      headrace subscribe -c aeron:ipc -s 10 --count 5 --json
+      headrace subscribe -c aeron:ipc -s 1001 --count 5 --json
       headrace subscribe -f raw > copy.bin
       headrace subscribe -f none            # only the rate
     """

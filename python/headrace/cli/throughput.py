@@ -30,12 +30,8 @@ _INTERVAL_S = 1.0
 )
 @options.channel_option("aeron:ipc")
 @options.stream_option()
-@click.option(
-    "--length", "-L", type=click.IntRange(min=1), default=32, show_default=True, help="Bytes a message."
-)
-@click.option(
-    "--seconds", "-t", type=click.IntRange(min=1), default=5, show_default=True, help="How long to measure."
-)
+@options.number_option("--length", "-L", default=32, help="Bytes in each message.")
+@options.number_option("--seconds", "-t", default=5, help="How long to measure.")
 @click.option(
     "--batch", "is_batched", is_flag=True, help="Send and receive many messages in one call, as numpy arrays."
 )

@@ -17,7 +17,7 @@ _CONNECT_TIMEOUT_S = 10.0
 def push(directory: str, channel: str, stream_id: int, length: int, is_batched: bool) -> None:
     """Publish messages of `length` bytes until stopped, or until back pressure does not end."""
     import headrace
-    from headrace._extras import needs
+    from headrace._base.extras import needs
 
     with needs("numpy"):
         import numpy as np

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from headrace._base.names import publish as _publish
 from headrace._core import (
     BatchResult,
     Checksum,
@@ -15,7 +18,6 @@ from headrace._core import (
     LogPlace,
     Message,
     MessageFilter,
-    Poller,
     Publication,
     RecordedBlock,
     RecordedFrames,
@@ -27,7 +29,6 @@ from headrace._core import (
     __commit__,
     __version__,
 )
-from headrace._names import publish as _publish
 from headrace.client._client import Client
 from headrace.client._connect import connect
 from headrace.client._counters import CounterRecord, Counters
@@ -42,11 +43,16 @@ from headrace.client._idle import (
 )
 from headrace.client._pending import Pending
 from headrace.client._reconnecting import ReconnectingClient
+from headrace.client._reconnecting_states import ConnectionState
 from headrace.client._reconnecting_streams import (
-    ConnectionState,
     ReconnectingPublication,
     ReconnectingSubscription,
 )
+
+if TYPE_CHECKING:
+    from headrace._core import Poller
+else:
+    from headrace.client._poller import Poller
 
 __all__ = [
     "BackoffIdleStrategy",

@@ -1,11 +1,11 @@
-"""Batches as numpy arrays and Arrow record batches, and the other way round."""
+"""Converts batches to numpy arrays and Arrow record batches, and back."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headrace._checks import excerpt
-from headrace._extras import needs
+from headrace._base.checks import excerpt
+from headrace._base.extras import needs
 
 with needs("numpy"):
     import numpy as np
@@ -33,8 +33,8 @@ def as_array(batch: FragmentBatch, dtype: npt.DTypeLike | None = None) -> npt.ND
     length = batch.payload_length
     if length is None:
         raise ValueError(
-            f"the {len(batch)} payloads of this batch differ in length, so they are no rows of an array; "
-            "use batch.payload with batch.offsets, batch.to_arrow(), or iterate"
+            f"the {len(batch)} payloads of this batch differ in length, so they cannot be rows of an "
+            "array; use batch.payload with batch.offsets, batch.to_arrow(), or iterate"
         )
     if dtype is None:
         return batch.payload.reshape(len(batch), length)
@@ -80,7 +80,7 @@ Run = tuple[Any, int, int, "npt.NDArray[np.int64] | None"]
 
 
 def runs(messages: object) -> list[Run]:
-    """What ``offer_batch`` was given, other than a list or tuple, as runs of bytes without copying them."""
+    """The messages of an ``offer_batch`` that are not in a list or tuple, as runs of bytes, without copying them."""
     if isinstance(messages, np.ndarray):
         return [_array_run(messages)]
     if isinstance(messages, (bytes, bytearray, memoryview, str)):
@@ -101,7 +101,7 @@ def _array_run(array: npt.NDArray[Any]) -> Run:
     if array.dtype.hasobject:
         raise TypeError("an array of Python objects cannot be sent; use a list of bytes")
     if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
-        raise TypeError("the array has masked values, which are none; fill them, as with array.filled(0)")
+        raise TypeError("the array has masked values; fill them, as with array.filled(0)")
     if array.ndim not in (1, 2) or (array.ndim == 1 and array.dtype.kind not in "VS"):
         raise TypeError(
             f"array of {array.ndim} dimension(s) and dtype={array.dtype}: must have two dimensions (one row a "
@@ -135,7 +135,7 @@ def _arrow_run(array: Any) -> Run:
     if isinstance(array, pa.ExtensionArray):
         return _arrow_run(array.storage)
     if array.null_count:
-        raise ValueError(f"the Arrow array has {array.null_count} null(s); a null is no message")
+        raise ValueError(f"the Arrow array has {array.null_count} null(s); a message cannot be null")
     if pa.types.is_fixed_size_binary(kind):
         data = array.buffers()[1]
         start = array.offset * kind.byte_width

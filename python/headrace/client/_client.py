@@ -11,20 +11,20 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace import _core
-from headrace._arguments import checked_class
-from headrace._checks import check_kind, check_names, wrong
-from headrace._closing import EitherClosing
-from headrace._config import default_directory, directory_text
-from headrace._exceptions import DriverTimeoutError, ForkError, RegistrationError
-from headrace._logging import CLIENT
-from headrace._settings import ClientConfig
+from headrace._base.checks import check_kind, check_names, wrong
+from headrace._base.closing import EitherClosing
+from headrace._base.exceptions import DriverTimeoutError, ForkError, RegistrationError
+from headrace._base.logging import CLIENT
+from headrace._settings.config import default_directory, directory_text
+from headrace._settings.keywords import ClientConfig
 from headrace.client import _events
-from headrace.client._channels import check_channel
 from headrace.client._counters import Counters
 from headrace.client._keywords import KEYWORDS, ClientKeywords, ClientOptions, options_of
 from headrace.client._local_driver import check_driver
 from headrace.client._pending import CLOSING_TIMEOUT_S, TEMPORARILY_UNAVAILABLE, Pending
 from headrace.client._program_name import program_name
+from headrace.client._reserved import STREAMS, check_stream
+from headrace.client._start import is_now
 from headrace.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from headrace._core import Counter, ExclusivePublication, Publication, Subscription
     from headrace.client._keywords import ImageHandler
     from headrace.client._local_driver import LocalDriver
+    from headrace.client._start import Start
 
 __all__ = ["Client"]
 
@@ -43,16 +44,14 @@ _CLOSING_RETRY_S = 0.001
 _NO_SETTING = "is not a setting of a client, see headrace.ClientConfig"
 
 
-@checked_class
 class Client(EitherClosing):
     """A connection to a media driver, made with :meth:`connect`.
 
     Thread-safe. A context manager that closes the client; ``async with`` does so without blocking the event loop.
-    What was made with a client keeps it open, so a client that is merely dropped goes with the last of its
-    publications and subscriptions.
+    Its publications and subscriptions keep a client open: one that the program merely drops ends with the last of them.
 
-    Handlers given to a client run on its conductor thread, one at a time. They may close things, but a call that
-    would wait for the driver is refused there with :class:`headrace.ReentrantError`. What a handler raises goes to
+    The handlers of a client run on its conductor thread, one at a time. They may close things, but calls that would
+    wait for the driver raise :class:`headrace.ReentrantError` there. Exceptions that a handler raises go to
     ``sys.unraisablehook``.
     """
 
@@ -60,6 +59,8 @@ class Client(EitherClosing):
         self._client = core
         self._directory = directory
         self._clock = clock
+        # Of an archive or of a cluster's member, whose streams it adds.
+        self._is_part = False
 
     @classmethod
     def connect(
@@ -76,20 +77,20 @@ class Client(EitherClosing):
         driver, a warning of the logger ``headrace.client`` says what it waits for.
 
         Args:
-            directory: The driver's directory; ``AERON_DIR`` or the default of the specification if not given.
+            directory: The driver's directory; by default ``AERON_DIR``, or else the default of the specification.
             config: All settings as one object; keywords override it.
-            driver: A driver in this process, instead of a directory. One in invoker mode is run while this client
-                waits, for it or for anything else. Also a node of a simulated world; see :mod:`headrace.testing`.
-            use_invoker: No conductor thread: the program calls :meth:`invoke`, at least every few seconds.
-            clock: A clock of the program, with ``use_invoker=True`` only, for a driver in invoker mode that is given as
-                `driver`: all time-outs go by it, and each look of a call that waits sleeps a millisecond on it. Its
-                time of day is not used: driver and client tell each other by that of the machine that they live. By
-                default the clock of the machine; a node of a simulated world has one of its own.
-            on_error: Told of faults that no caller is waiting for; by default they are logged as errors of
+            driver: A driver in this process, instead of a directory. While this client waits, it runs a driver that is
+                in invoker mode. Also a node of a simulated world; see :mod:`headrace.testing`.
+            use_invoker: Start no conductor thread: the program calls :meth:`invoke`, at least every few seconds.
+            clock: A clock of the program, only with ``use_invoker=True`` and a `driver` in invoker mode. All time-outs
+                use it, and a waiting call sleeps on it for a millisecond between two looks. The sign of life between
+                driver and client still uses the machine's time of day. By default the clock of the machine; a node of a
+                simulated world brings its own.
+            on_error: Called with each failure that no caller waits for. By default they are logged as errors of
                 ``headrace.client``, which stderr shows if the program does not set up ``logging``.
             on_close: Called when the client has closed, for any reason.
-            on_available_image: For subscriptions that are added without their own.
-            on_unavailable_image: For subscriptions that are added without their own.
+            on_available_image: Default handler for subscriptions that are added without one.
+            on_unavailable_image: Default handler for subscriptions that are added without one.
             on_available_counter: Called with registration id and counter id of a new counter.
             on_unavailable_counter: Called with both ids of a counter that was freed.
             on_publication_error: Called when a subscriber rejects one of this client's publications.
@@ -112,8 +113,8 @@ class Client(EitherClosing):
         where = directory_text(default_directory() if directory is None else directory)
         clock = _clock_of(driver, options)
         handlers = _handlers_of(options, where)
-        # A wait on another clock than the machine's is over at once for its user, and needs no word. Such a client has
-        # no name of its process either: a simulated world is the same each time.
+        # On another clock than the machine's the user does not wait, so no warning is needed. Nor has such a client the
+        # name of its process: a simulated world must be the same each time.
         if clock is SYSTEM_CLOCK:
             config = dataclasses.replace(config, client_name=config.client_name or program_name())
             handlers["on_no_driver"] = functools.partial(_events.no_driver, where, config.driver_timeout_ms)
@@ -131,6 +132,11 @@ class Client(EitherClosing):
         CLIENT.info("headrace client: connected: directory=%s client_id=%d", where, core.client_id)
         return cls(core, where, clock)
 
+    def _check(self, channel: str, stream_id: int) -> None:
+        """Warn of a stream that belongs to an archive or a cluster on this driver."""
+        if stream_id in STREAMS and not self._is_part:
+            check_stream(self.counters, channel, stream_id)
+
     def add_publication(self, channel: str, stream_id: int) -> Publication:
         """Add a publication that any number of threads, clients and processes may share.
 
@@ -145,18 +151,18 @@ class Client(EitherClosing):
             RegistrationError: The driver refused, with the reason.
             DriverTimeoutError: The driver did not answer.
             ClosedError: The client is closed.
-            ConfigError: A number is longer than 32 bits.
+            ConfigError: A number does not fit 32 bits.
             ReentrantError: Called from one of this client's handlers.
         """
-        check_channel(channel, "publication")
+        self._check(channel, stream_id)
         return _once_endpoint_closed(self._clock, lambda: self._client.add_publication(channel, stream_id))
 
     def add_exclusive_publication(self, channel: str, stream_id: int) -> ExclusivePublication:
-        """Add a publication with a session and log of its own and one writer at a time, which makes it faster.
+        """Add a publication that shares neither session nor log and has one writer at a time, which makes it faster.
 
         Blocks and raises as :meth:`add_publication`.
         """
-        check_channel(channel, "publication")
+        self._check(channel, stream_id)
         return _once_endpoint_closed(
             self._clock, lambda: self._client.add_exclusive_publication(channel, stream_id)
         )
@@ -168,6 +174,7 @@ class Client(EitherClosing):
         *,
         on_available_image: ImageHandler | None = None,
         on_unavailable_image: ImageHandler | None = None,
+        start: Start | None = None,
     ) -> Subscription:
         """Add a subscription to every publisher of a channel and stream.
 
@@ -178,14 +185,20 @@ class Client(EitherClosing):
                 ``Subscription.resolved_endpoint``.
             stream_id: Which flow on the channel.
             on_available_image: Called with the :class:`headrace.Image` of a new publisher, on the conductor thread.
-            on_unavailable_image: Called with the image of a publisher that is gone, whose last position can still be
+            on_unavailable_image: Called with the image of a publisher that is gone. Its last position can still be
                 read.
+            start: ``"now"`` skips everything that was published before, also by a publisher that has ended or died. By
+                default the driver decides where the subscription joins each stream. Over IPC that is before the
+                messages that another reader has not read, or left unread when it closed. Streams of later publishers
+                are always read from their beginning.
         """
         available = _events.on_image(on_available_image, "available")
         unavailable = _events.on_image(on_unavailable_image, "unavailable")
-        check_channel(channel, "subscription")
+        self._check(channel, stream_id)
+        starts_now = is_now(start)
         return _once_endpoint_closed(
-            self._clock, lambda: self._client.add_subscription(channel, stream_id, available, unavailable)
+            self._clock,
+            lambda: self._client.add_subscription(channel, stream_id, available, unavailable, starts_now),
         )
 
     def add_counter(self, type_id: int, key: bytes = b"", label: str = "") -> Counter:
@@ -207,7 +220,7 @@ class Client(EitherClosing):
 
         Args:
             type_id: What kind of counter.
-            registration_id: Chosen by the program; together with the type it names the counter.
+            registration_id: Chosen by the program; together with the type it identifies the counter.
             key: At most 112 bytes.
             label: Text for people, at most 380 ASCII characters.
         """
@@ -216,14 +229,14 @@ class Client(EitherClosing):
     def request_publication(self, channel: str, stream_id: int) -> Pending[Publication]:
         """Ask for a publication without waiting for the driver; ``await`` it, or poll it.
 
-        For programs with a loop that must not stand still; see :class:`headrace.client.Pending`. Arguments as for
+        For programs whose loop must not stall; see :class:`headrace.client.Pending`. Arguments as for
         :meth:`add_publication`.
 
         Raises:
             ClosedError: The client is closed.
-            ConfigError: A number is longer than 32 bits.
+            ConfigError: A number does not fit 32 bits.
         """
-        check_channel(channel, "publication")
+        self._check(channel, stream_id)
         return Pending(self._clock, lambda: self._client.request_publication(channel, stream_id))
 
     def request_exclusive_publication(self, channel: str, stream_id: int) -> Pending[ExclusivePublication]:
@@ -231,7 +244,7 @@ class Client(EitherClosing):
 
         Arguments as for :meth:`add_exclusive_publication`. Raises as :meth:`request_publication`.
         """
-        check_channel(channel, "publication")
+        self._check(channel, stream_id)
         return Pending(self._clock, lambda: self._client.request_exclusive_publication(channel, stream_id))
 
     def request_subscription(
@@ -241,17 +254,20 @@ class Client(EitherClosing):
         *,
         on_available_image: ImageHandler | None = None,
         on_unavailable_image: ImageHandler | None = None,
+        start: Start | None = None,
     ) -> Pending[Subscription]:
         """Ask for a subscription without waiting for the driver; ``await`` it, or poll it.
 
-        Images may be told of before the subscription is taken. Arguments as for :meth:`add_subscription`. Raises as
-        :meth:`request_publication`.
+        Image handlers may run before the program takes the subscription. Arguments as for :meth:`add_subscription`.
+        Raises as :meth:`request_publication`.
         """
         available = _events.on_image(on_available_image, "available")
         unavailable = _events.on_image(on_unavailable_image, "unavailable")
-        check_channel(channel, "subscription")
+        self._check(channel, stream_id)
+        starts_now = is_now(start)
         return Pending(
-            self._clock, lambda: self._client.request_subscription(channel, stream_id, available, unavailable)
+            self._clock,
+            lambda: self._client.request_subscription(channel, stream_id, available, unavailable, starts_now),
         )
 
     def request_counter(self, type_id: int, key: bytes = b"", label: str = "") -> Pending[Counter]:
@@ -273,7 +289,7 @@ class Client(EitherClosing):
 
     @property
     def clock(self) -> Clock:
-        """What this client and all that uses it go by: the clock of the machine, of a node, or of the program."""
+        """The clock of this client and of everything that uses it: the machine's, a node's, or the program's."""
         return self._clock
 
     @property
@@ -287,11 +303,11 @@ class Client(EitherClosing):
         return self._client.is_closed
 
     def next_correlation_id(self) -> int:
-        """A number that no other client of the driver gets."""
+        """Return a number that is unique on the driver."""
         return self._client.next_correlation_id()
 
     def next_available_session_id(self, stream_id: int) -> int:
-        """A session id that no publication of the stream uses. Blocks until the driver answers."""
+        """Return a session id that no publication of the stream uses. Blocks until the driver answers."""
         return self._client.next_available_session_id(stream_id)
 
     def invoke(self) -> int:
@@ -306,10 +322,18 @@ class Client(EitherClosing):
         """
         return self._client.invoke()
 
+    def _keep_alive(self) -> None:
+        """Tell the driver that the client lives while its program does not invoke it. Any thread may call it.
+
+        Raises:
+            ClosedError: The client is closed.
+        """
+        self._client.keep_alive()
+
     def close(self) -> None:
         """Close everything made with this client and leave the driver. Waits for the conductor, without the GIL.
 
-        Closing again does nothing. Publications then answer ``CLOSED``, polls raise
+        Closing again does nothing. Offers then return ``CLOSED``, polls raise
         :class:`headrace.ClosedError`.
 
         Raises:
@@ -333,27 +357,25 @@ class Client(EitherClosing):
 
 
 def _clock_of(driver: LocalDriver | None, options: ClientOptions) -> Clock:
-    """What a client goes by.
+    """The clock of a new client.
 
     Raises:
-        ConfigError: A clock was given where another one is used.
+        ConfigError: The program set a clock for a client that must use another one.
     """
     clock = options.get("clock")
     own = SYSTEM_CLOCK if driver is None else driver._clock
     if clock is None:
         return own
     if own is not SYSTEM_CLOCK:
-        raise wrong("clock", clock, f"is not for clients of {driver!r}, which has a clock of its own")
+        raise wrong("clock", clock, f"does not apply to clients of {driver!r}, which has its own clock")
     if not options.get("use_invoker"):
-        rule = (
-            "needs use_invoker=True: a clock of the program is asked on the program's thread, and on no other"
-        )
+        rule = "needs use_invoker=True: only the program's thread may read the program's clock"
         raise wrong("clock", clock, rule)
     return clock
 
 
 def _handlers_of(options: ClientOptions, directory: str) -> dict[str, Any]:
-    """The handlers by name; what was not given is as if it had been given as ``None``."""
+    """The handlers by name; a missing one counts as ``None``."""
     handlers: dict[str, Any] = {name: value for name, value in options.items() if name.startswith("on_")}
     handlers["on_error"] = handlers.get("on_error") or _events.fault
     handlers["on_lost_image"] = _events.on_lost_image(directory)
@@ -364,9 +386,9 @@ def _handlers_of(options: ClientOptions, directory: str) -> dict[str, Any]:
 
 
 def _once_endpoint_closed(clock: Clock, add: Callable[[], _Added]) -> _Added:
-    """What `add` gives, asking again while the driver is still closing the endpoint that a program just left.
+    """The result of `add`, which is called again while the driver still closes the endpoint that a program just left.
 
-    Without this a program that closes a subscription and adds it again at once is refused now and then.
+    Without this the driver would sometimes refuse a program that closes a subscription and at once adds it again.
     """
     deadline = clock.deadline(CLOSING_TIMEOUT_S)
     while True:

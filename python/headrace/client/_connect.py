@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, overload
 
 from headrace import _core
-from headrace._arguments import checked
-from headrace._checks import wrong
+from headrace._base.checks import wrong
 from headrace.client._client import Client
 from headrace.client._local_driver import check_driver
 from headrace.client._reconnecting import ReconnectingClient
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     import os
     from typing import Unpack
 
-    from headrace._exceptions import HeadraceError
+    from headrace._base.exceptions import HeadraceError
     from headrace.client._keywords import ClientKeywords
     from headrace.client._local_driver import LocalDriver
 
@@ -42,7 +41,6 @@ def connect(
     on_reconnect: Callable[[ReconnectingClient], object] | None = None,
     **keywords: Unpack[ClientKeywords],
 ) -> ReconnectingClient: ...
-@checked
 def connect(
     directory: str | os.PathLike[str] | None = None,
     *,
@@ -59,9 +57,9 @@ def connect(
         driver: As for :meth:`Client.connect`. With ``reconnect`` it must have threads of its own: not a driver in
             invoker mode, and not a node of a simulated world.
         reconnect: Connect again when the driver ended and another one started in the directory; publications and
-            subscriptions then come back. The first driver is waited for as without it.
-        on_disconnect: Given the reason when the driver ended. With ``reconnect`` only, as the next; both run on a
-            thread of the client and may call anything.
+            subscriptions then come back. Does not change how long this call waits for the first driver.
+        on_disconnect: Called with the reason when the driver ended. Like `on_reconnect` only with ``reconnect``; both
+            run on a thread of the client and may call anything.
         on_reconnect: Called with the client when its publications and subscriptions are back.
         **keywords: See :meth:`Client.connect`.
 
@@ -78,7 +76,7 @@ def connect(
     check_driver(driver)
     if driver is not None:
         if driver._clock is not SYSTEM_CLOCK:
-            rule = "a reconnecting client has a thread of its own, and the nodes of a world have one for all"
+            rule = "a reconnecting client has its own thread, and all nodes of a world share one"
             raise wrong("reconnect", reconnect, rule)
         if _is_invoked(driver):
             rule = (
@@ -100,6 +98,6 @@ def connect(
 
 
 def _is_invoked(driver: LocalDriver) -> bool:
-    """Whether a driver has no threads: it runs only while its program, or a client made with it, runs it."""
+    """Whether a driver has no threads, and runs only while its program or one of its clients runs it."""
     core = driver._driver
     return isinstance(core, _core.MediaDriver) and dict(core.settings)["aeron.threading.mode"] == "INVOKER"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from headrace._arguments import checked
-from headrace._counter_record import CounterRecord
+from headrace._base.counter_record import CounterRecord
 
 if TYPE_CHECKING:
     from headrace import _core
@@ -15,9 +14,9 @@ __all__ = ["CounterRecord", "Counters"]
 
 
 class Counters:
-    """The counters of the driver and all its clients, live. Iterating gives a record for each.
+    """The counters of the driver and all its clients, live. Iterating yields a record for each.
 
-    Thread-safe and never blocks. Values are read one by one, so two of them need not be of the same moment.
+    Thread-safe and never blocks. Values are read one by one, so two of them may be of different moments.
     """
 
     def __init__(self, client: _core.Client) -> None:
@@ -47,23 +46,22 @@ class Counters:
             raise KeyError(counter_id)
         return value
 
-    @checked
     def compare_and_set(self, record: CounterRecord, value: int) -> bool:
-        """Set a counter of any client if it still has the value of a record, as one step for all processes.
+        """Set a counter of any client if it still has the value of a record, atomically for all processes.
 
-        Never blocks. For counters that are there for others to change, such as the control toggle of a cluster: a
-        publisher whose limit another client moves loses messages.
+        Never blocks. Only for counters that are meant to be changed by others, such as the control toggle of a cluster:
+        moving the limit of another client's publication loses messages.
 
         Args:
-            record: What was read of the counter.
+            record: A record of the counter, with the expected value.
             value: The new value.
 
         Returns:
-            Whether it was set; if not, another writer was faster.
+            True if the counter was set, false if another writer was faster.
 
         Raises:
             KeyError: The counter is gone.
-            ConfigError: The new value is longer than 64 bits.
+            ConfigError: The new value does not fit 64 bits.
         """
         is_set = self._client.compare_and_set_counter(
             record.counter_id, record.value, value, record.registration_id

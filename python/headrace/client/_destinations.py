@@ -1,4 +1,4 @@
-"""Where a publication that outlives its driver sends to, or a subscription receives."""
+"""The destinations of a publication or subscription that outlives its driver."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _NO_ID = -1
 
 
 class Destinations:
-    """The destinations that a program has added, which each driver knows by ids of its own.
+    """The destinations that a program has added, whose ids differ on each driver.
 
-    The program keeps the id that it was given first; no other destination is given it. The reconnecting client sees to
-    it that one thread at a time changes something. Its own thread may restore meanwhile, and does so again afterwards.
+    The program keeps the first id; no other destination gets it. The reconnecting client lets one thread at a time
+    change something. Its own thread may restore meanwhile, and then restores again.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Destinations:
         return native
 
     def note_added(self, channel: str, native_id: int) -> int:
-        """The program's id of a destination that a driver has taken."""
+        """Note a destination that a driver has added; returns its id for the program."""
         # The next driver counts from the beginning.
         self._last_id = max(native_id, self._last_id + 1)
         self._channels[self._last_id] = channel
@@ -44,21 +44,21 @@ class Destinations:
         return self._last_id
 
     def note_removed(self, channel: str) -> bool:
-        """One that was added with this text is gone; false when none is known."""
+        """Note that a destination with this text was removed; false when none is known."""
         for known_id, added in self._channels.items():
             if added == channel:
                 return self.note_removed_by_id(known_id)
         return False
 
     def note_removed_by_id(self, known_id: int) -> bool:
-        """It is gone; false when it is not known."""
+        """Note that a destination was removed; false when it is not known."""
         self._native_ids.pop(known_id, None)
         return self._channels.pop(known_id, None) is not None
 
     def native_id(self, known_id: int) -> int:
-        """The id on the present driver; one that no destination has for what is not there.
+        """The id on the present driver; for an unknown destination an id that none has.
 
-        The present driver may have given the number of a destination that is gone to another one.
+        The present driver may have reused the number of a removed destination.
         """
         is_number = isinstance(known_id, int) and -(1 << 63) <= known_id < 1 << 63
         if is_number and known_id in self._channels:

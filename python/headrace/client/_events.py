@@ -1,4 +1,4 @@
-"""What a client tells the logger `headrace.client`: once for each event, never once for a message."""
+"""What a client logs on `headrace.client`: once for each event, never for a message."""
 
 from __future__ import annotations
 
@@ -6,35 +6,35 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from headrace._checks import check_callable
-from headrace._logging import CLIENT
+from headrace._base.checks import check_callable
+from headrace._base.logging import CLIENT
 
 if TYPE_CHECKING:
+    from headrace._base.exceptions import HeadraceError
     from headrace._core import Image
-    from headrace._exceptions import HeadraceError
 
 __all__ = ["fault", "how_to_start_a_driver", "no_driver", "no_slot", "on_image", "on_lost_image"]
 
 
 def fault(error: HeadraceError) -> None:
-    """A fault that no caller waits for, such as the loss of the driver."""
+    """Log a failure that no caller waits for, such as the loss of the driver."""
     CLIENT.error("headrace client: %s", error)
 
 
 def no_slot(reason: str) -> None:
-    """Waits of this program are not woken, so that messages may come a millisecond later. Said once."""
+    """Log, once, that nothing wakes this program's waits, so that messages may arrive a millisecond later."""
     CLIENT.warning("headrace client: waiting calls look every millisecond instead of being woken: %s", reason)
 
 
 def how_to_start_a_driver(directory: str) -> str:
-    """What a person who waits for a driver does."""
+    """How to start the driver that a program waits for."""
     return (
         f"start one with `headrace driver --dir {directory}` or headrace.MediaDriver(directory={directory!r})"
     )
 
 
 def no_driver(directory: str, timeout_ms: int) -> None:
-    """What a program waits for that has found no driver for a second."""
+    """Log that a program has waited a second for its driver."""
     CLIENT.warning(
         "headrace client: waiting up to %g s for a media driver: directory=%s; %s",
         timeout_ms / 1000,
@@ -44,7 +44,7 @@ def no_driver(directory: str, timeout_ms: int) -> None:
 
 
 def on_lost_image(directory: str) -> Callable[[Image], object] | None:
-    """What tells of an image that went before the end of its stream, if anything listens for warnings."""
+    """A handler that logs images that were lost before the end of their stream, if warnings are enabled."""
     if not CLIENT.isEnabledFor(logging.WARNING):
         return None
 
@@ -66,9 +66,9 @@ def on_lost_image(directory: str) -> Callable[[Image], object] | None:
 def on_image(
     handler: Callable[[Image], object] | None, event: str, *, always: bool = False
 ) -> Callable[[Image], object] | None:
-    """The handler, preceded by a line at DEBUG. Without DEBUG it stays as it is, and costs what it did.
+    """The handler, preceded by a line at DEBUG; without DEBUG the handler itself, at no extra cost.
 
-    With `always` there is a handler even if the program gave none.
+    With `always` the result is a handler even if the program set none.
 
     Raises:
         TypeError: The handler cannot be called.

@@ -1,4 +1,4 @@
-"""Idle strategies: what a loop does when a turn found no work."""
+"""Idle strategies: how a loop waits after a turn without work."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = [
 class BlockingIdleStrategy(IdleStrategy):
     """Spins a few turns, then yields, then sleeps until it is woken: within some 20 us, at next to no cost.
 
-    A message for one of the subscriptions ends the sleep, and so does room in one of the publications; that holds for
-    messages from programs that use Headrace and for those that come over the network. For others, as for streams of a
-    second driver, it looks every millisecond. Returns after 20 ms at the latest. The default of every call that waits.
+    A message for one of the subscriptions, or room in one of the publications, ends the sleep, if the message comes
+    over the network or from a program that uses Headrace. For other programs, and for streams of a second driver, it
+    looks every millisecond. Returns after 20 ms at the latest. The default of every call that waits.
 
     Args:
-        awaited: What the loop polls or offers to.
+        awaited: The subscriptions and publications that the loop uses.
     """
 
     def __new__(cls, *awaited: Subscription | Publication) -> Self:

@@ -1,25 +1,25 @@
-"""Keyword arguments of `Client.connect` that are no settings: they have no text, and no property name."""
+"""Keyword arguments of `Client.connect` that are not settings: they have neither text nor a property name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypedDict, cast
 
-from headrace._settings import ClientSettings
+from headrace._core import Image
+from headrace._settings.keywords import ClientSettings
 
 if TYPE_CHECKING:
-    from headrace._core import Image
-    from headrace._exceptions import HeadraceError, RegistrationError
+    from headrace._base.exceptions import HeadraceError, RegistrationError
     from headrace.clock import Clock
 
 __all__ = ["KEYWORDS", "ClientKeywords", "ClientOptions", "CounterHandler", "ImageHandler", "options_of"]
 
-ImageHandler = Callable[["Image"], object]
+ImageHandler = Callable[[Image], object]
 CounterHandler = Callable[[int, int], object]
 
 
 class ClientOptions(TypedDict, total=False):
-    """How a client runs, and whom it tells; see :meth:`headrace.Client.connect`."""
+    """How a client runs, and its handlers; see :meth:`headrace.Client.connect`."""
 
     use_invoker: bool
     clock: Clock | None
@@ -33,14 +33,14 @@ class ClientOptions(TypedDict, total=False):
 
 
 class ClientKeywords(ClientSettings, ClientOptions, total=False):
-    """All keyword arguments of :meth:`headrace.Client.connect` but those that say where."""
+    """All keyword arguments of :meth:`headrace.Client.connect` except directory, driver and config."""
 
 
-# What else a misspelt keyword may have been meant for.
+# Further keywords to suggest for a misspelt one.
 KEYWORDS = (*ClientOptions.__annotations__, "config", "driver", "reconnect", "on_disconnect", "on_reconnect")
 
 
 def options_of(keywords: Mapping[str, object]) -> ClientOptions:
-    """Those of the keywords that are no settings."""
+    """The keywords that are not settings."""
     names = ClientOptions.__annotations__
     return cast("ClientOptions", {name: value for name, value in keywords.items() if name in names})

@@ -1,11 +1,11 @@
-"""What a client can take in place of a directory."""
+"""A driver that a client takes in place of a directory."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
 from headrace import _core
-from headrace._checks import wrong
+from headrace._base.checks import wrong
 
 if TYPE_CHECKING:
     from headrace.clock import Clock
@@ -18,11 +18,11 @@ class LocalDriver(Protocol):
 
     @property
     def directory(self) -> str:
-        """Where clients find it."""
+        """The driver's directory."""
 
     @property
     def _clock(self) -> Clock:
-        """What it and its clients go by."""
+        """The clock of the driver and of its clients."""
 
     @property
     def _driver(self) -> _core.MediaDriver | _core.Node: ...

@@ -1,11 +1,11 @@
-"""What was asked of the driver by a program that goes on in the meantime."""
+"""Requests to the driver by a program that continues in the meantime."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from headrace._exceptions import ClientError, RegistrationError
+from headrace._base.exceptions import ClientError, RegistrationError
 
 if TYPE_CHECKING:
     from headrace import _core
@@ -25,18 +25,18 @@ _ANSWER_DELAYS_S = (0.0, 0.001, 0.002, 0.004)
 
 
 class _Asked(Protocol[_Found]):
-    """What the driver has been asked for."""
+    """A request to the driver."""
 
     def poll(self) -> _Found | None: ...
     def cancel(self) -> None: ...
 
 
 class Pending(Generic[_Added]):
-    """A publication, subscription or counter that was asked for and need not be there yet.
+    """A request for a publication, subscription or counter that the driver may not have answered yet.
 
-    Made by ``Client.request_publication`` and its like. In asyncio, ``await`` it: cancelling the wait gives the
-    request up. Elsewhere poll it until it gives what was asked for, or cancel it: what is neither taken nor cancelled
-    stays at the driver until the client is closed.
+    Made by ``Client.request_publication`` and its like. In asyncio, ``await`` it: cancelling the wait cancels the
+    request. Elsewhere poll it until it returns the result, or cancel it. If the program does neither, the driver keeps
+    the publication, subscription or counter until the client is closed.
     """
 
     def __init__(self, clock: Clock, ask: Callable[[], _core.Pending[_Added]]) -> None:
@@ -46,9 +46,9 @@ class Pending(Generic[_Added]):
         self._deadline = clock.deadline(CLOSING_TIMEOUT_S)
 
     def poll(self) -> _Added | None:
-        """What was asked for, once; ``None`` while the driver has not answered. Never blocks.
+        """Take the result, once; ``None`` while the driver has not answered. Never blocks.
 
-        With ``use_invoker=True`` answers are read by :meth:`headrace.Client.invoke`.
+        With ``use_invoker=True``, :meth:`headrace.Client.invoke` reads the answers.
 
         Raises:
             RegistrationError: The driver refused, with the reason.
@@ -69,17 +69,17 @@ class Pending(Generic[_Added]):
         return None
 
     def __await__(self) -> Generator[Any, None, _Added]:
-        """What was asked for, waiting for it without blocking the event loop.
+        """Wait for the result without blocking the event loop.
 
-        Raises as :meth:`poll`, and :class:`headrace.ClientError` where it was taken, refused or cancelled before: there
-        is nothing to wait for.
+        Raises as :meth:`poll`, and :class:`headrace.ClientError` if the result was taken before, or the request was
+        refused or cancelled.
         """
         return (yield from added(self, lambda: self._is_over).__await__())
 
     def cancel(self) -> None:
-        """Give it up. What came of it already is closed. Never blocks.
+        """Cancel the request, and close its result if there is one already. Never blocks.
 
-        Nothing happens once it was taken, or after the client has ended, with which it went.
+        Does nothing once the result was taken, or after the client has ended.
         """
         self._is_over = True
         self._asked.cancel()
@@ -89,9 +89,9 @@ class Pending(Generic[_Added]):
 
 
 async def added(pending: _Asked[_Added], is_over: Callable[[], bool] = lambda: False) -> _Added:
-    """What was asked for with ``Client.request_publication`` and its like; ``await pending`` is short for it.
+    """Wait for the result of ``Client.request_publication`` and its like; ``await pending`` is short for it.
 
-    Cancelling it gives the request up.
+    Cancelling the wait cancels the request.
 
     Raises:
         RegistrationError: The driver refused, with the reason.
@@ -106,9 +106,7 @@ async def added(pending: _Asked[_Added], is_over: Callable[[], bool] = lambda: F
     try:
         while (found := pending.poll()) is None:
             if is_over():
-                raise ClientError(
-                    "what was asked for was taken, refused or cancelled before: ask for it again"
-                )
+                raise ClientError("the request was already taken, refused or cancelled: make it again")
             delay_s = next(delays, delay_s)
             await asyncio.sleep(delay_s)
     except asyncio.CancelledError:

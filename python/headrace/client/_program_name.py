@@ -1,4 +1,4 @@
-"""What a client is called in the tools when its program gave it no name."""
+"""The default name of a client, which the tools show."""
 
 from __future__ import annotations
 

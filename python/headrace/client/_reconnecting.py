@@ -1,12 +1,6 @@
 """Clients that outlive their driver: what they made comes back with the next one.
 
-A reconnecting client is in one of three states. Only its own thread moves it between the first two::
-
-    CONNECTED     the driver ended            DISCONNECTED
-    DISCONNECTED  everything is added again   CONNECTED
-    either        close()                     CLOSED, which nothing leaves
-
-Design note 12 says why it is so.
+Only a client's own thread moves it from connected to disconnected and back. ``docs/internals/client.md`` says why.
 """
 
 from __future__ import annotations
@@ -17,14 +11,15 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from headrace._arguments import checked_class
-from headrace._checks import check_callable
-from headrace._closing import EitherClosing
-from headrace._exceptions import ClosedError, DriverTimeoutError, HeadraceError
-from headrace._logging import CLIENT
+from headrace._base.checks import check_callable
+from headrace._base.closing import EitherClosing
+from headrace._base.exceptions import ClosedError, DriverTimeoutError, HeadraceError
+from headrace._base.logging import CLIENT
+from headrace._base.states import Life, LoggedEvents
+from headrace.client._end import end_of
+from headrace.client._reconnecting_states import RECONNECTING_CLIENT, ConnectionState
 from headrace.client._reconnecting_streams import (
     ADD_TIMEOUT_S,
-    ConnectionState,
     Ending,
     Reconnecting,
     ReconnectingPublication,
@@ -34,6 +29,7 @@ from headrace.client._reconnecting_streams import (
 if TYPE_CHECKING:
     from headrace.client._client import Client
     from headrace.client._keywords import ImageHandler
+    from headrace.client._start import Start
     from headrace.clock import Clock
 
 __all__ = ["ReconnectingClient"]
@@ -45,19 +41,19 @@ _Native = TypeVar("_Native", bound=Ending)
 _Value = TypeVar("_Value")
 
 
-@checked_class
 class ReconnectingClient(EitherClosing):
     """A client that connects again when its driver ended and another one has started in the directory.
 
     Made by ``headrace.connect(..., reconnect=True)``. Its publications and subscriptions come back by themselves.
     Thread-safe. A context manager that closes it.
 
-    Its publications and subscriptions follow it to the next driver, also those in a :class:`headrace.Server` or
-    :class:`headrace.Requester`, and nothing else does: a :class:`headrace.Poller`, counters, images and claims are
-    those of one driver's client, :attr:`current`, and end with it. Make them again in ``on_reconnect``.
+    Its publications and subscriptions follow it to the next driver, also those in a :class:`headrace.Server`, a
+    :class:`headrace.Requester` or a :class:`headrace.Poller`, and so does a session of
+    :meth:`headrace.Archive.connect`. Nothing else does: counters, images and claims belong to the client of one driver,
+    :attr:`current`, and end with it. Make them again in ``on_reconnect``.
 
-    A thread of its own waits for the driver's end and for the next driver, without end, and calls the handlers. It ends
-    after :meth:`close`, at the latest when ``driver_timeout_ms`` is over.
+    A thread of the client waits, without a time limit, for the driver's end and for the next driver, and calls the
+    handlers. It ends after :meth:`close`, at the latest when ``driver_timeout_ms`` is over.
     """
 
     def __init__(
@@ -76,13 +72,14 @@ class ReconnectingClient(EitherClosing):
         self._changed = threading.Condition()
         self._wakers: list[Callable[[], object]] = []
         self._added: list[Reconnecting[Any]] = []
-        # Counts the changes of what a driver is given; one that was given something else is given all again.
+        # Counts the changes of the streams; a driver that has an older count gets all streams again.
         self._revision = 0
-        # Why not everything is back: what the last driver said, or a fault of what was to come back.
+        # Why not everything is back: the last driver's refusal, or a failure of a stream.
         self._refusal: Exception | None = None
-        self._state = ConnectionState.CONNECTED
+        self._life = Life(RECONNECTING_CLIENT)
         self._connection = 0
         self._client = connect(self._notify)
+        self._life.begin(LoggedEvents(CLIENT), "the driver answers", self._client.client_id)
         self._thread = threading.Thread(target=self._run, name="headrace-reconnect", daemon=True)
         self._thread.start()
 
@@ -103,8 +100,12 @@ class ReconnectingClient(EitherClosing):
         *,
         on_available_image: ImageHandler | None = None,
         on_unavailable_image: ImageHandler | None = None,
+        start: Start | None = None,
     ) -> ReconnectingSubscription:
-        """As ``Client.add_subscription``, waiting for a driver as well, at most 10 s."""
+        """As ``Client.add_subscription``, waiting for a driver as well, at most 10 s.
+
+        With ``start="now"`` it skips on each driver what was published before.
+        """
         return ReconnectingSubscription(
             self,
             lambda client: client.add_subscription(
@@ -112,27 +113,28 @@ class ReconnectingClient(EitherClosing):
                 stream_id,
                 on_available_image=on_available_image,
                 on_unavailable_image=on_unavailable_image,
+                start=start,
             ),
         )
 
     @property
     def current(self) -> Client:
-        """The client of the present driver, or of the last one. Another one after each reconnection."""
+        """The client of the present driver, or of the last one. Replaced at each reconnection."""
         return self._client
 
     @property
     def clock(self) -> Clock:
-        """What this client goes by: the clock of the machine."""
+        """The clock of this client: the machine's."""
         return self._client.clock
 
     @property
     def state(self) -> ConnectionState:
-        """Whether there is a driver."""
-        return self._state
+        """Whether the client has a driver."""
+        return self._life.state
 
     @property
     def reconnect_count(self) -> int:
-        """How many times everything came back."""
+        """How many times the client has reconnected."""
         return self._connection
 
     @property
@@ -143,23 +145,38 @@ class ReconnectingClient(EitherClosing):
     @property
     def is_closed(self) -> bool:
         """True once closed by this program. The driver's end closes nothing."""
-        return self._state is ConnectionState.CLOSED
+        return self.state is ConnectionState.CLOSED
 
     def close(self) -> None:
         """Close everything made with this client, for good. Closing again does nothing."""
         with self._changed:
-            self._state = ConnectionState.CLOSED
+            self._life.enter(ConnectionState.CLOSED, "the program closes it")
             client = self._client
         self._notify()
         client.close()
 
     def __repr__(self) -> str:
-        return f"ReconnectingClient(directory={self.directory!r}, {self._state.value})"
+        return f"ReconnectingClient(directory={self.directory!r}, {self.state.value})"
 
-    # What publications and subscriptions ask of it.
+    def _with_driver(self, timeout_s: float | None) -> Client:
+        """The client of the present driver, waiting for one.
+
+        Raises:
+            ClosedError: This program has closed the client.
+            DriverTimeoutError: No driver came back in time.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self.is_closed or not self._client.is_closed, timeout_s)
+            if self.is_closed:
+                raise ClosedError("client is closed")
+            if self._client.is_closed:
+                raise DriverTimeoutError(self._absence(timeout_s))
+            return self._client
+
+    # For its publications and subscriptions.
 
     def _adopt(self, added: Reconnecting[_Native]) -> tuple[int, _Native]:
-        """Adds it for the first time, and from now on for each driver."""
+        """Add a stream now, and again on each next driver."""
         while True:
             with self._changed:
                 connection, client = self._connection, self._client
@@ -172,7 +189,7 @@ class ReconnectingClient(EitherClosing):
                     raise DriverTimeoutError(self._absence(ADD_TIMEOUT_S)) from error
                 continue
             with self._changed:
-                # Made for a driver that is gone by now otherwise; the thread does not know of it yet.
+                # Otherwise it was made for a driver that is gone by now; the thread does not know that yet.
                 if connection == self._connection:
                     with self._revising():
                         self._added.append(added)
@@ -186,21 +203,21 @@ class ReconnectingClient(EitherClosing):
 
     @contextlib.contextmanager
     def _revising(self) -> Iterator[None]:
-        """For a change of what a driver is given."""
+        """Held while the streams to add on a driver change."""
         with self._changed:
             yield
             self._revision += 1
 
     def _absence(self, timeout_s: float | None) -> str:
-        """What a call was told that waited in vain."""
+        """The error of a call that waited in vain for a driver."""
         if self._refusal is None:
             return f"no driver in {self.directory} came back within {timeout_s} s"
-        return f"the driver in {self.directory} did not take everything back within {timeout_s} s: {self._refusal}"
+        return f"the driver in {self.directory} did not accept all streams again within {timeout_s} s: {self._refusal}"
 
     def _await_connection(
         self, added: Reconnecting[Any] | None, connection: int, timeout_s: float | None
     ) -> bool:
-        """Waits for a later connection than one; the thread wakes it. False when the time is over."""
+        """Wait for a later connection; the client's thread ends the wait. False when the time is over."""
         with self._changed:
             return self._changed.wait_for(lambda: self._is_later(added, connection), timeout_s)
 
@@ -212,7 +229,7 @@ class ReconnectingClient(EitherClosing):
         loop, changed = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:
-            # A loop that has closed, in whatever moment, has nothing that waits.
+            # In a loop that has closed nothing waits any more.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(changed.set)
 
@@ -247,27 +264,32 @@ class ReconnectingClient(EitherClosing):
 
     def _run(self) -> None:
         while self._await_end():
-            reason = _end_of(self._client)
-            CLIENT.warning("driver lost, connecting again: directory=%s: %s", self.directory, reason)
+            reason = end_of(self._client)
+            # The client that ended has logged the reason.
+            CLIENT.warning("headrace client: connecting again: directory=%s", self.directory)
             _tell(self._on_disconnect, reason)
             while not self._restore():
                 with self._changed:
                     self._changed.wait_for(lambda: self.is_closed, _RETRY_S)
                 if self.is_closed:
                     return
-            CLIENT.info("connected again: directory=%s count=%d", self.directory, self.reconnect_count)
+            CLIENT.info(
+                "headrace client: connected again: directory=%s count=%d",
+                self.directory,
+                self.reconnect_count,
+            )
             _tell(self._on_reconnect, self)
 
     def _await_end(self) -> bool:
-        """Waits for the driver's end, and takes note of it; false when the program closed the client."""
+        """Wait for the driver's end and note it; false when the program closed the client."""
         with self._changed:
             self._changed.wait_for(lambda: self.is_closed or self._client.is_closed)
             if not self.is_closed:
-                self._state = ConnectionState.DISCONNECTED
+                self._life.enter(ConnectionState.DISCONNECTED, "the driver ended")
             return not self.is_closed
 
     def _restore(self) -> bool:
-        """Connects and adds everything again; false when that has to be tried again, or the program closed."""
+        """Connect and add everything again; false when this must be tried again, or the program closed the client."""
         client = None
         try:
             client = self._connect(self._notify)
@@ -275,8 +297,8 @@ class ReconnectingClient(EitherClosing):
                 added, revision = list(self._added), self._revision
             natives = [each._add(client) for each in added]
         except Exception as error:
-            # Without a driver all is as it should be; what a driver refuses may need a person. Any other fault is told
-            # of with its traceback, and must not end the thread that brings everything back.
+            # A missing driver is expected; a driver's refusal may need a person. Any other failure is logged with its
+            # traceback, and must not end the thread that reconnects.
             is_absent = isinstance(error, DriverTimeoutError)
             self._refusal = None if is_absent else error
             level = logging.INFO if is_absent else logging.WARNING
@@ -290,7 +312,8 @@ class ReconnectingClient(EitherClosing):
         with self._changed:
             is_taken = not self.is_closed and self._revision == revision
             if is_taken:
-                self._state, self._client = ConnectionState.CONNECTED, client
+                self._client = client
+                self._life.enter(ConnectionState.CONNECTED, "the next driver has everything")
                 self._refusal = None
                 self._connection += 1
                 for each, native in zip(added, natives, strict=True):
@@ -302,18 +325,9 @@ class ReconnectingClient(EitherClosing):
 
 
 def _tell(handler: Callable[[_Value], object] | None, value: _Value) -> None:
-    """What a handler raises, also to exit, has no caller, and must not end the thread that brings everything back."""
+    """Call a handler. Its exceptions have no caller and must not end the thread that reconnects, not even an exit."""
     if handler is not None:
         try:
             handler(value)
         except BaseException:
             CLIENT.exception("a handler raised: %r", handler)
-
-
-def _end_of(client: Client) -> HeadraceError:
-    """Why a client ended."""
-    try:
-        client.next_correlation_id()
-    except HeadraceError as reason:
-        return reason
-    return ClosedError("client is closed")

@@ -1,6 +1,6 @@
 """Publications and subscriptions that come back with the next driver, each with its destinations.
 
-They stand for an object of the present driver, which the reconnecting client replaces.
+Each stands for an object of the present driver, which the reconnecting client replaces.
 """
 
 from __future__ import annotations
@@ -8,19 +8,18 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from headrace._closing import Closing
-from headrace._core import BatchResult, Claim, FragmentBatch, Message, Publication, Subscription
-from headrace._exceptions import (
+from headrace._base.closing import Closing
+from headrace._base.exceptions import (
     ClosedError,
     DriverTimeoutError,
     HeadraceError,
     PublicationClosedError,
     PublicationTimeoutError,
 )
-from headrace._results import OfferResult
+from headrace._base.results import OfferResult
+from headrace._core import BatchResult, Claim, FragmentBatch, Message, Publication, Subscription
 from headrace.client._destinations import Destinations
 
 if TYPE_CHECKING:
@@ -29,11 +28,11 @@ if TYPE_CHECKING:
     from headrace._core import Header
     from headrace.client._client import Client
     from headrace.client._data import Data
+    from headrace.client._reconnecting_states import ConnectionState
     from headrace.clock import Clock
 
 __all__ = [
     "ADD_TIMEOUT_S",
-    "ConnectionState",
     "Ending",
     "Reconnecting",
     "ReconnectingPublication",
@@ -45,7 +44,7 @@ ADD_TIMEOUT_S = 10.0
 
 
 class Ending(Protocol):
-    """What ends with the client of one driver."""
+    """Something that ends with the client of one driver."""
 
     @property
     def is_closed(self) -> bool: ...
@@ -57,16 +56,8 @@ _Stream = TypeVar("_Stream", bound=Publication | Subscription)
 _Value = TypeVar("_Value")
 
 
-class ConnectionState(Enum):
-    """Whether a reconnecting client has a driver."""
-
-    CONNECTED = "connected"
-    DISCONNECTED = "disconnected"
-    CLOSED = "closed"
-
-
 class Owner(Protocol):
-    """The reconnecting client, as what it brings back knows it."""
+    """The reconnecting client, as its streams see it."""
 
     @property
     def clock(self) -> Clock: ...
@@ -88,7 +79,7 @@ class Owner(Protocol):
 
 
 class Reconnecting(Closing, Generic[_Native]):
-    """What was added once and is added again for each driver."""
+    """A stream that was added once and is added again on each driver."""
 
     def __init__(self, owner: Owner, add: Callable[[Client], _Native]) -> None:
         self._owner = owner
@@ -99,7 +90,7 @@ class Reconnecting(Closing, Generic[_Native]):
 
     @property
     def current(self) -> _Native:
-        """The object on the present driver, or on the last one. Another one after each reconnection."""
+        """The object on the present driver, or on the last one. Replaced at each reconnection."""
         return self._bound[1]
 
     @property
@@ -129,7 +120,7 @@ class Reconnecting(Closing, Generic[_Native]):
     def _now(
         self, call: Callable[[_Native], _Value], without_driver: _Value, raised: Sequence[BaseException] = ()
     ) -> _Value:
-        """A call that does not block. What the program has `raised` in it is never taken for the driver's end."""
+        """Make a call that does not block. What the program's handler has `raised` never counts as the driver's end."""
         native = self._bound[1]
         try:
             return call(native)
@@ -142,7 +133,7 @@ class Reconnecting(Closing, Generic[_Native]):
     def _waiting(
         self, call: Callable[[_Native, float | None], _Value], timeout_s: float | None
     ) -> _Value | None:
-        """A call that waits, made again after each reconnection; ``None`` when no driver came in time."""
+        """Make a call that waits, again after each reconnection; ``None`` when no driver came in time."""
         deadline = self._owner.clock.deadline(timeout_s)
         while True:
             connection, native = self._bound
@@ -172,7 +163,7 @@ class Reconnecting(Closing, Generic[_Native]):
                 return None
 
     def _wait_for_peer(self, call: Callable[[_Native, float | None], bool], timeout_s: float | None) -> bool:
-        """As :meth:`_waiting` for waits that give False when they are closed."""
+        """As :meth:`_waiting`, for waits that return False when they are closed."""
         try:
             return bool(self._waiting(call, timeout_s))
         except (ClosedError, PublicationClosedError):
@@ -196,18 +187,18 @@ class _ReconnectingStream(Reconnecting[_Stream]):
         super().__init__(owner, lambda client: self._destinations.restore(add(client)))
 
     def add_destination(self, channel: str, /) -> int:
-        """As ``add_destination`` of :attr:`current`, on each next driver as well; waits for one, at most 10 s."""
+        """As ``add_destination`` of :attr:`current`, also on each next driver; waits for a driver, at most 10 s."""
 
         def add(native: _Stream, _: float | None) -> int:
             return self._note_added(native, channel, native.add_destination(channel))
 
-        return self._answered(self._waiting(add, ADD_TIMEOUT_S))
+        return self._unless_absent(self._waiting(add, ADD_TIMEOUT_S))
 
     def remove_destination(self, channel: str, /) -> None:
         """As ``remove_destination`` of :attr:`current`.
 
-        The next driver is not given it again if the text is the one that it was added with. Without a driver that is
-        all there is to do; for another text it waits for a driver, at most 10 s.
+        If the text is the one that the destination was added with, it is not added on the next driver, and without a
+        driver nothing else is to do. For another text this waits for a driver, at most 10 s.
         """
 
         def remove(native: _Stream, _: float | None) -> bool:
@@ -215,12 +206,12 @@ class _ReconnectingStream(Reconnecting[_Stream]):
                 native.remove_destination(channel)
             return True
 
-        self._answered(self._waiting(remove, ADD_TIMEOUT_S))
+        self._unless_absent(self._waiting(remove, ADD_TIMEOUT_S))
 
     def remove_destination_by_id(self, registration_id: int, /) -> None:
-        """As ``remove_destination_by_id`` of :attr:`current`; the next driver is not given it again.
+        """As ``remove_destination_by_id`` of :attr:`current`; the destination is not added on the next driver.
 
-        Without a driver that is all there is to do; for an unknown id it waits for a driver, at most 10 s.
+        Without a driver nothing else is to do; for an unknown id this waits for a driver, at most 10 s.
         """
         ids = self._destinations
 
@@ -229,7 +220,7 @@ class _ReconnectingStream(Reconnecting[_Stream]):
                 native.remove_destination_by_id(ids.native_id(registration_id))
             return True
 
-        self._answered(self._waiting(remove, ADD_TIMEOUT_S))
+        self._unless_absent(self._waiting(remove, ADD_TIMEOUT_S))
 
     async def add_destination_async(self, channel: str, /) -> int:
         """As :meth:`add_destination`, without blocking the event loop."""
@@ -237,7 +228,7 @@ class _ReconnectingStream(Reconnecting[_Stream]):
         async def add(native: _Stream, _: float | None) -> int:
             return self._note_added(native, channel, await native.add_destination_async(channel))
 
-        return self._answered(await self._waiting_async(add, ADD_TIMEOUT_S))
+        return self._unless_absent(await self._waiting_async(add, ADD_TIMEOUT_S))
 
     async def remove_destination_async(self, channel: str, /) -> None:
         """As :meth:`remove_destination`, without blocking the event loop."""
@@ -247,7 +238,7 @@ class _ReconnectingStream(Reconnecting[_Stream]):
                 await native.remove_destination_async(channel)
             return True
 
-        self._answered(await self._waiting_async(remove, ADD_TIMEOUT_S))
+        self._unless_absent(await self._waiting_async(remove, ADD_TIMEOUT_S))
 
     async def remove_destination_by_id_async(self, registration_id: int, /) -> None:
         """As :meth:`remove_destination_by_id`, without blocking the event loop."""
@@ -258,7 +249,7 @@ class _ReconnectingStream(Reconnecting[_Stream]):
                 await native.remove_destination_by_id_async(ids.native_id(registration_id))
             return True
 
-        self._answered(await self._waiting_async(remove, ADD_TIMEOUT_S))
+        self._unless_absent(await self._waiting_async(remove, ADD_TIMEOUT_S))
 
     def _note_added(self, native: _Stream, channel: str, native_id: int) -> int:
         with self._noting(native):
@@ -266,7 +257,7 @@ class _ReconnectingStream(Reconnecting[_Stream]):
 
     @contextlib.contextmanager
     def _forgetting(self, native: _Stream, forget: Callable[[], bool]) -> Iterator[None]:
-        """Forgets what is removed meanwhile at the driver of `native`, or what went with that driver."""
+        """Forget a destination that is removed meanwhile at the driver of `native`, or that went with that driver."""
         try:
             yield
         except HeadraceError:
@@ -282,20 +273,20 @@ class _ReconnectingStream(Reconnecting[_Stream]):
 
     @contextlib.contextmanager
     def _noting(self, native: _Stream) -> Iterator[None]:
-        """For a change of the destinations that the driver of `native` has made.
+        """Held while the program notes a change that the driver of `native` has made to the destinations.
 
-        Another driver that has been given the destinations as they were before is asked too, and one that is being
-        given them is given all again.
+        If another driver already has the previous destinations, the change is made there too; if they are just being
+        added there, all are added again.
 
         Raises:
-            ClosedError: Another driver has been given them already.
+            ClosedError: Another driver already has the destinations.
         """
         with self._owner._revising():
             if native is not self._bound[1]:
                 raise ClosedError(f"{native!r} is closed")
             yield
 
-    def _answered(self, value: _Value | None) -> _Value:
+    def _unless_absent(self, value: _Value | None) -> _Value:
         if value is None:
             raise DriverTimeoutError(self._owner._absence(ADD_TIMEOUT_S))
         return value
@@ -304,8 +295,8 @@ class _ReconnectingStream(Reconnecting[_Stream]):
 class ReconnectingPublication(_ReconnectingStream[Publication]):
     """A publication that comes back with the next driver; see :class:`headrace.Publication`.
 
-    Without a driver it is not connected: ``offer`` gives ``NOT_CONNECTED``, and what waits waits for a driver too.
-    Its destinations come back with it. Methods and attributes that are not here are those of :attr:`current`.
+    Without a driver it is not connected: ``offer`` returns ``NOT_CONNECTED``, and waiting calls wait for a driver too.
+    Its destinations come back with it. All other methods and attributes are those of :attr:`current`.
     """
 
     def offer(self, data: Data, /, *, reserved_value: int | None = None) -> int | OfferResult:
@@ -357,7 +348,7 @@ class ReconnectingPublication(_ReconnectingStream[Publication]):
         return self._in_time(claim, timeout_s)
 
     async def offer_async(
-        self, data: Data, /, *, reserved_value: int | None = None, timeout_s: float | None = None
+        self, data: Data, /, *, reserved_value: int | None = None, timeout_s: float | None = 5.0
     ) -> int:
         """As ``Publication.offer_async``, waiting for a driver as well."""
         position = await self._waiting_async(
@@ -393,15 +384,15 @@ class ReconnectingPublication(_ReconnectingStream[Publication]):
 class ReconnectingSubscription(_ReconnectingStream[Subscription]):
     """A subscription that comes back with the next driver; see :class:`headrace.Subscription`.
 
-    Without a driver nothing arrives: polls take nothing, and what waits waits for a driver too. The publishers that
-    come after a reconnection are new images, whose streams begin where they are then. Methods and attributes that are
-    not here are those of :attr:`current`. Its destinations come back with it.
+    Without a driver nothing arrives: polls take nothing, and waiting calls wait for a driver too. After a reconnection
+    publishers are new images, whose streams begin where they are then. All other methods and attributes are those of
+    :attr:`current`. Its destinations come back with it.
     """
 
     def poll(self, handler: Any, limit: int = 10, *, assemble: bool = True, view: bool = False) -> int:
         """As ``Subscription.poll``; takes nothing while there is no driver.
 
-        What the handler raises comes out, also while the driver goes.
+        Exceptions of the handler are raised here, also while the driver ends.
         """
         return self._handled(
             handler, lambda native, watched: native.poll(watched, limit, assemble=assemble, view=view)
@@ -412,7 +403,7 @@ class ReconnectingSubscription(_ReconnectingStream[Subscription]):
     ) -> int:
         """As ``Subscription.controlled_poll``; takes nothing while there is no driver.
 
-        What the handler raises comes out, also while the driver goes.
+        Exceptions of the handler are raised here, also while the driver ends.
         """
         return self._handled(
             handler,
@@ -441,7 +432,7 @@ class ReconnectingSubscription(_ReconnectingStream[Subscription]):
         return self._wait_for_peer(call, timeout_s)
 
     def _handled(self, handler: Any, poll: Callable[[Subscription, Any], int]) -> int:
-        """A poll that calls a handler, which raises to the caller of the poll: its message counts as consumed."""
+        """Poll with a handler. If it raises, so does the poll, and the message counts as consumed."""
         raised: list[BaseException] = []
 
         def watched(payload: Any, header: Header) -> Any:
@@ -476,7 +467,7 @@ class ReconnectingSubscription(_ReconnectingStream[Subscription]):
 
 
 class _ReconnectingMessages(AsyncIterator[Message]):
-    """The messages of a subscription over all its drivers, awaited."""
+    """The messages of a subscription over all its drivers, for ``async for``."""
 
     def __init__(self, subscription: ReconnectingSubscription) -> None:
         self._subscription = subscription

@@ -1,4 +1,4 @@
-"""Handlers that are compiled: what ``Subscription.poll_native`` calls without the interpreter.
+"""Compiled handlers, which ``Subscription.poll_native`` calls without the interpreter.
 
 The C declaration of a handler::
 
@@ -31,7 +31,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from headrace._extras import needs
+from headrace._base.extras import needs
 
 with needs("numpy"):
     import numpy as np
@@ -75,7 +75,7 @@ HANDLER_TYPE = ctypes.CFUNCTYPE(
 
 
 def numba_signature() -> Any:
-    """The signature to give to ``numba.cfunc``: ``(context, payload, length, header)``."""
+    """The signature for ``numba.cfunc``: ``(context, payload, length, header)``."""
     with needs("numba"):
         from numba import types
 
@@ -87,7 +87,7 @@ def address_of(handler: object) -> int:
     """The address of a numba ``cfunc``, a ctypes function or a cffi function pointer.
 
     Raises:
-        TypeError: The object is none of these.
+        TypeError: The object is of another kind.
     """
     address = getattr(handler, "address", None)
     if isinstance(address, int):

@@ -22,16 +22,20 @@ A service is a plain class; a node runs it; a client talks to it::
         cluster.offer_blocking(b"5")
         print(cluster.receive().payload)
 
-Messages, files and counters are those of Aeron's cluster, so any part may be theirs.
+Messages, files and counters are those of Aeron's cluster, so any part may be Aeron's.
 """
 
 from __future__ import annotations
 
-from headrace._names import publish as _publish
+from headrace._base.names import publish as _publish
+from headrace.cluster.backup.cluster_backup import ClusterBackup
+from headrace.cluster.backup.config import ClusterBackupConfig
+from headrace.cluster.backup.states import BackupState
 from headrace.cluster.client.client import ClusterClient, PendingClusterClient
 from headrace.cluster.client.session import ClusterMessage
 from headrace.cluster.client.settings import ClusterClientConfig
 from headrace.cluster.client.states import ClientState, ConnectState
+from headrace.cluster.consensus.states import ElectionState
 from headrace.cluster.errors import (
     AdminRequestError,
     ClusterAuthenticationError,
@@ -39,12 +43,13 @@ from headrace.cluster.errors import (
     ClusterFileError,
     ClusterTerminalError,
     ClusterTimeoutError,
+    ServiceError,
     SessionClosedError,
 )
 from headrace.cluster.member.config import ConsensusModuleConfig
 from headrace.cluster.member.consensus_module import ConsensusModule
-from headrace.cluster.member.states import ElectionState, ModuleState
-from headrace.cluster.node import ClusterNode
+from headrace.cluster.member.states import ModuleState
+from headrace.cluster.node.cluster_node import ClusterNode
 from headrace.cluster.protocol.codes import (
     AdminResponseCode,
     CloseReason,
@@ -64,11 +69,14 @@ __all__ = [
     "AdminRequestError",
     "AdminResponse",
     "AdminResponseCode",
+    "BackupState",
     "ClientSession",
     "ClientState",
     "CloseReason",
     "Cluster",
     "ClusterAuthenticationError",
+    "ClusterBackup",
+    "ClusterBackupConfig",
     "ClusterClient",
     "ClusterClientConfig",
     "ClusterError",
@@ -92,6 +100,7 @@ __all__ = [
     "PendingClusterClient",
     "Role",
     "ServiceContainer",
+    "ServiceError",
     "SessionClosedError",
     "SessionEvent",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace._names import publish as _publish
+from headrace._base.names import publish as _publish
 from headrace.cluster.client.async_client import AsyncClusterClient
 
 __all__ = ["AsyncClusterClient"]

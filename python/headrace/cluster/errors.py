@@ -1,16 +1,17 @@
-"""What goes wrong in a cluster.
+"""The errors of a cluster.
 
-ClusterError                       a cluster, or a member of it, cannot do what it was asked for
-├── ClusterFileError               a file of a cluster's directory is damaged, or does not allow what it was asked for
+ClusterError                       a cluster, or a member of it, cannot carry out a request
+├── ClusterFileError               a file of a cluster's directory is damaged, or does not allow a change
 ├── ClusterTimeoutError            (also TimeoutError) no answer in time
-├── ClusterAuthenticationError     the cluster does not accept who a client says it is
+├── ClusterAuthenticationError     the cluster does not accept a client's credentials
 ├── SessionClosedError             the cluster has closed a client's session, or is lost
-└── AdminRequestError              the cluster refused what a client asked it to do; has .code
+├── ServiceError                   a service failed at a message, or its answer is too long; has .log_position
+└── AdminRequestError              the cluster refused a client's administrative request; has .code
 """
 
 from __future__ import annotations
 
-from headrace._exceptions import HeadraceError
+from headrace._base.exceptions import HeadraceError
 
 __all__ = [
     "AdminRequestError",
@@ -19,37 +20,38 @@ __all__ = [
     "ClusterFileError",
     "ClusterTerminalError",
     "ClusterTimeoutError",
+    "ServiceError",
     "SessionClosedError",
 ]
 
 
 class ClusterError(HeadraceError):
-    """A cluster, or a member of it, cannot do what it was asked for; the text says why."""
+    """A cluster, or a member of it, cannot carry out a request; the text says why."""
 
 
 class ClusterFileError(ClusterError):
-    """A file of a cluster's directory is damaged, or does not allow what it was asked for."""
+    """A file of a cluster's directory is damaged, or does not allow a change."""
 
 
 class ClusterTerminalError(ClusterError):
-    """A member cannot go on at all: its log, its archive or a service is not what it must be."""
+    """A member cannot continue: its log, its archive or a service is in a wrong state."""
 
 
 class ClusterTimeoutError(ClusterError, TimeoutError):
-    """The cluster did not answer in time; the text says what was waited for."""
+    """The cluster did not answer in time; the text names the awaited answer."""
 
 
 class ClusterAuthenticationError(ClusterError):
-    """The cluster does not accept who this client says it is, or the client cannot say it."""
+    """The cluster does not accept this client's credentials, or the client has none."""
 
 
 class SessionClosedError(ClusterError):
     """The session has ended, and not because this program closed it. Connect again for a new one.
 
-    What was sent before and not answered may have been carried out.
+    Messages that were sent before and not answered may have been carried out.
 
     Attributes:
-        detail: What the cluster said, such as ``TIMEOUT``; empty where it said nothing.
+        detail: The cluster's reason, such as ``TIMEOUT``; empty if it sent none.
     """
 
     def __init__(self, message: str, detail: str = "") -> None:
@@ -57,8 +59,22 @@ class SessionClosedError(ClusterError):
         self.detail = detail
 
 
+class ServiceError(ClusterError):
+    """A handler of the service raised, or its answer is too long for this client's stream; the text is the service's.
+
+    The session stays open. Changes that the handler made before it raised stay.
+
+    Attributes:
+        log_position: The log position after the entry that the service handled.
+    """
+
+    def __init__(self, message: str, log_position: int = 0) -> None:
+        super().__init__(message)
+        self.log_position = log_position
+
+
 class AdminRequestError(ClusterError):
-    """The cluster refused what a client asked it to do.
+    """The cluster refused an administrative request.
 
     Attributes:
         code: A :class:`headrace.cluster.AdminResponseCode`, as a number.

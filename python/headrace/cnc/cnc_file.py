@@ -18,11 +18,15 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace._arguments import checked
-from headrace._closing import Closing
+from headrace._base.closing import Closing
 from headrace.clock import SYSTEM_CLOCK, Clock
 from headrace.cnc.counters import METADATA_LENGTH, VALUE_LENGTH, CountersReader
-from headrace.cnc.faults import DriverFileMissingError, DriverNotReadyError, FileFormatError
+from headrace.cnc.faults import (
+    DriverFileMissingError,
+    DriverFileRefusedError,
+    DriverNotReadyError,
+    FileFormatError,
+)
 
 CNC_FILE = "cnc.dat"
 HEADER_LENGTH = 128
@@ -79,6 +83,8 @@ class CncFile(Closing):
         except FileNotFoundError:
             advice = "start a driver with `headrace driver`, or name its directory with --dir or AERON_DIR"
             raise DriverFileMissingError(path, advice) from None
+        except PermissionError:
+            raise DriverFileRefusedError(path) from None
         try:
             status = os.fstat(descriptor)
             if status.st_size < HEADER_LENGTH:
@@ -94,7 +100,6 @@ class CncFile(Closing):
         self._find_sections()
 
     @classmethod
-    @checked
     def open(
         cls, directory: str | os.PathLike[str], *, timeout_s: float = 0.0, clock: Clock = SYSTEM_CLOCK
     ) -> CncFile:
@@ -104,6 +109,7 @@ class CncFile(Closing):
 
         Raises:
             DriverFileMissingError: no driver has used this directory.
+            DriverFileRefusedError: another user's driver does not let this one read.
             DriverNotReadyError: its driver has not finished starting.
             FileFormatError: the file is of another version, or damaged.
         """
@@ -167,6 +173,7 @@ class CncFile(Closing):
             return None
         return now_ms - heartbeat_ms
 
+    @property
     def has_dead_process(self) -> bool:
         """Whether the process has ended, as the driver's lock file shows; false of drivers without one, as Aeron's."""
         try:
@@ -179,6 +186,7 @@ class CncFile(Closing):
             os.close(descriptor)
         return bool(_LOCK.unpack(held)[0] == fcntl.F_UNLCK)
 
+    @property
     def is_replaced(self) -> bool:
         """Whether the path now names another file: the driver was restarted, or its directory removed."""
         try:

@@ -17,7 +17,7 @@ import struct
 from collections.abc import Iterator
 from typing import Protocol
 
-from headrace._counter_record import CounterRecord
+from headrace._base.counter_record import CounterRecord
 
 METADATA_LENGTH = 512
 VALUE_LENGTH = 128

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headrace._checks import excerpt
+from headrace._base.checks import excerpt
 from headrace.positions import align
 
 if TYPE_CHECKING:

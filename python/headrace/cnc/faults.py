@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
 
-from headrace._exceptions import HeadraceError
+from headrace._base.exceptions import HeadraceError
 
 
 class FileFormatError(HeadraceError, ValueError):
@@ -35,6 +37,30 @@ class DriverFileMissingError(HeadraceError, FileNotFoundError):
 
     def __init__(self, path: Path, advice: str) -> None:
         super().__init__(f"{path} does not exist; {advice}")
+        self.path = path
+
+
+class DriverFileRefusedError(HeadraceError, PermissionError):
+    """The system does not let this program's user read the file.
+
+    Attributes:
+        path: The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        owner = ""
+        for owned in (path, *path.parents):
+            # A directory that may not be entered hides its files.
+            with contextlib.suppress(OSError):
+                found = owned.stat()
+                owner = (
+                    f" {owned} has uid={found.st_uid} gid={found.st_gid} mode={found.st_mode & 0o777:04o};"
+                )
+                break
+        super().__init__(
+            f"{path}: Permission denied:{owner} this program has uid={os.geteuid()}. Run it as the driver's user, or "
+            "with the driver's group and a driver whose umask is 0007"
+        )
         self.path = path
 
 

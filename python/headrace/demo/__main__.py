@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 import headrace
-from headrace._extras import install_command
+from headrace._base.extras import install_command
 from headrace.cli.histogram import histogram_json, histogram_table
 from headrace.demo import run
 from headrace.demo.envelope import DeliveryError

@@ -14,13 +14,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from headrace import _core
-from headrace._arguments import checked_class
-from headrace._checks import check_kind, check_names, check_text, wrong
-from headrace._closing import Closing
-from headrace._config import default_directory
-from headrace._exceptions import ClosedError
-from headrace._names import publish as _publish
-from headrace._settings import DriverConfig, DriverSettings
+from headrace._base.checks import check_kind, check_names, check_text, wrong
+from headrace._base.closing import Closing
+from headrace._base.exceptions import ClosedError
+from headrace._base.names import publish as _publish
+from headrace._settings.config import default_directory
+from headrace._settings.keywords import DriverConfig, DriverSettings
 from headrace.clock import SYSTEM_CLOCK
 from headrace.driver import _events
 
@@ -36,7 +35,6 @@ __all__ = ["MediaDriver", "__version__"]
 __version__ = _core.__version__
 
 
-@checked_class
 class MediaDriver(Closing):
     """A media driver running in this process.
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace._exceptions import HeadraceError
-from headrace._logging import DRIVER
+from headrace._base.exceptions import HeadraceError
+from headrace._base.logging import DRIVER
 
 if TYPE_CHECKING:
     from headrace.event_log import Event, EventReader
@@ -98,7 +98,7 @@ class LogsReader:
             events = reader.poll(self._condition)
         except HeadraceError as damage:
             self._events = None
-            DRIVER.warning("headrace driver: its changes of state are not logged any more: %s", damage)
+            DRIVER.warning("headrace driver: its changes of state are no longer logged: %s", damage)
             return
         for event in events:
             if event.kind == "driver" and event.new in _TOLD_AS_ERRORS:
@@ -114,7 +114,7 @@ class LogsReader:
             entries = list(self._read(self._cnc.error_log))
         except HeadraceError as damage:
             self._is_cut_short = True
-            DRIVER.warning("headrace driver: its errors are not logged any more: %s", damage)
+            DRIVER.warning("headrace driver: its errors are no longer logged: %s", damage)
             return
         for entry in entries:
             before = self._counts.get(entry.text, 0)

@@ -14,8 +14,8 @@
 
 from __future__ import annotations
 
-from headrace._names import publish as _publish
-from headrace.rpc._reading import Call
+from headrace._base.names import publish as _publish
+from headrace.rpc._reader_threads import Call
 from headrace.rpc._requester import Requester
 from headrace.rpc._server import Server
 

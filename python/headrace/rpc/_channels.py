@@ -1,13 +1,13 @@
-"""The channels of requests and of their answers, from the one channel that both sides name."""
+"""Derives the channels of requests and responses from the one channel that both sides name."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
 
-from headrace._checks import wrong
+from headrace._base.checks import wrong
 
-__all__ = ["answers_channel", "answers_stream", "prototype_of", "with_params"]
+__all__ = ["prototype_of", "response_channel", "response_stream", "with_params"]
 
 _IPC = "aeron:ipc"
 _UDP = "aeron:udp"
@@ -16,17 +16,17 @@ _PORT_MAX = (1 << 16) - 1
 _STREAM_ID_MAX = (1 << 31) - 1
 
 
-def answers_stream(stream_id: int, answers_stream_id: int | None) -> int:
-    """The stream of answers: the one after that of the requests, unless the program names one.
+def response_stream(stream_id: int, response_stream_id: int | None) -> int:
+    """The stream id of the responses: the one after that of the requests, unless the program names one.
 
     Raises:
         ConfigError: No stream comes after that of the requests.
     """
-    if answers_stream_id is not None:
-        return answers_stream_id
+    if response_stream_id is not None:
+        return response_stream_id
     if stream_id == _STREAM_ID_MAX:
         raise wrong(
-            "stream_id", stream_id, "must have a stream after it for the answers; or give answers_stream_id"
+            "stream_id", stream_id, "must have a stream after it for the answers; or set response_stream_id"
         )
     return stream_id + 1
 
@@ -36,16 +36,16 @@ def with_params(channel: str, *params: str) -> str:
     return f"{channel}{'|' if '?' in channel else '?'}{'|'.join(params)}"
 
 
-def answers_channel(channel: str, control: str | None) -> str:
-    """Where the answers to a channel's requests go, with terms as long as those of the requests.
+def response_channel(channel: str, control: str | None) -> str:
+    """The response channel for a channel of requests, with the same term length.
 
     Raises:
-        ConfigError: The channel has no answers, so a server would wait on it without ever being asked; or the address
-            that they come from is missing, malformed or of no use.
+        ConfigError: The channel cannot carry responses, so that a server would wait in vain; or the address that they
+            come from is missing, malformed or unusable.
     """
     media, _, params = channel.partition("?")
     if media not in (_IPC, _UDP):
-        raise wrong("channel", channel, f"must be {_IPC}, or {_UDP} with answers_control")
+        raise wrong("channel", channel, f"must be {_IPC}, or {_UDP} with response_control")
     for mode in ("response", "manual"):
         if f"control-mode={mode}" in params.split("|"):
             rule = f"must not have control-mode={mode}: requests go straight to the server's channel"
@@ -53,24 +53,24 @@ def answers_channel(channel: str, control: str | None) -> str:
     kept = [param for param in params.split("|") if param.startswith("term-length=")]
     if media == _IPC:
         if control is not None:
-            raise wrong("answers_control", control, f"is for channels of {_UDP}: {_IPC} needs no address")
+            raise wrong("response_control", control, f"is for channels of {_UDP}: {_IPC} needs no address")
         return with_params(media, "control-mode=response", *kept)
     if control is None:
         rule = (
             f"must be the host:port that the server sends answers from, the same at server and requester, for "
             f"channel={channel}"
         )
-        raise wrong("answers_control", control, rule)
+        raise wrong("response_control", control, rule)
     matched = _HOST_PORT.fullmatch(control)
     if matched is None or not 0 < int(matched[1]) <= _PORT_MAX:
-        raise wrong("answers_control", control, f"must be host:port, with a port from 1 to {_PORT_MAX}")
+        raise wrong("response_control", control, f"must be host:port, with a port from 1 to {_PORT_MAX}")
     if _is_group(control):
         raise wrong(
-            "answers_control", control, "must be an address of the server's host, not a multicast group"
+            "response_control", control, "must be an address of the server's host, not a multicast group"
         )
     if f"endpoint={control}" in params.split("|"):
         raise wrong(
-            "answers_control", control, "must have another port than the endpoint, where requests arrive"
+            "response_control", control, "must have another port than the endpoint, where requests arrive"
         )
     return with_params(media, "control-mode=response", f"control={control}", *kept)
 
@@ -83,9 +83,9 @@ def _is_group(control: str) -> bool:
         return False
 
 
-def prototype_of(answers: str) -> str | None:
-    """What holds the socket of answers open while requesters come and go; ``None`` where there is no socket."""
-    if answers.startswith(_IPC):
+def prototype_of(responses: str) -> str | None:
+    """The channel of a publication that keeps the response socket open; ``None`` for IPC, which has no socket."""
+    if responses.startswith(_IPC):
         return None
     # Nothing of it can be missing at a receiver, so it need not linger.
-    return with_params(answers, "response-correlation-id=prototype", "linger=0")
+    return with_params(responses, "response-correlation-id=prototype", "linger=0")

@@ -1,4 +1,4 @@
-"""What stands before each request and each answer: version, kind, correlation id. See docs/design/0030."""
+"""The header of each request and each answer: version, kind, correlation id."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HEADER_LENGTH = _HEADER.size
 
 
 class Kind(IntEnum):
-    """What a message is."""
+    """The kind of a message."""
 
     REQUEST = 1
     ANSWER = 2

@@ -1,11 +1,11 @@
-"""What a server or a requester has at its driver, and at the next driver if its client connects again."""
+"""The streams of a server or a requester at its driver, and at the next driver if its client reconnects."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from headrace._exceptions import ClosedError, HeadraceError
+from headrace._base.exceptions import ClosedError, HeadraceError
 from headrace.client import ReconnectingClient
 from headrace.client._reconnecting_streams import Reconnecting
 
@@ -16,7 +16,7 @@ __all__ = ["Link", "link"]
 
 
 class Held(Protocol):
-    """What ends with the client of one driver."""
+    """Something that ends with the client of one driver."""
 
     @property
     def is_closed(self) -> bool: ...
@@ -28,18 +28,18 @@ _Value = TypeVar("_Value")
 
 
 class Link(Protocol[_Held]):
-    """Gives what is there now."""
+    """Holds the streams at the present driver."""
 
     @property
     def current(self) -> _Held:
-        """What was made at the present driver, or at the last one. Another one at each driver."""
+        """The streams at the present driver, or at the last one. Replaced at each driver."""
 
     @property
     def is_closed(self) -> bool:
-        """True once nothing will be there any more."""
+        """True once no further driver will be used."""
 
     def is_lost(self, held: _Held) -> bool:
-        """True for what ended with its driver, when another one follows."""
+        """True for streams that ended with their driver, if another driver may follow."""
 
     def end_of(self, side: object) -> HeadraceError:
         """Why the server or the requester has ended: the program closed it or its client, or the driver ended."""
@@ -47,14 +47,14 @@ class Link(Protocol[_Held]):
     def waiting(
         self, call: Callable[[_Held, float | None], _Value], timeout_s: float | None
     ) -> _Value | None:
-        """A call that waits, made again at the next driver if it failed by the end of its own.
+        """Make a call that waits, again at the next driver if it failed because its driver ended.
 
         Returns:
-            What the call gives; ``None`` when no driver came in time.
+            The result of the call; ``None`` when no driver came in time.
         """
 
     async def waiting_async(self, call: Callable[[_Held], Awaitable[_Value]]) -> _Value:
-        """As :meth:`waiting`, without blocking the event loop, and without end."""
+        """As :meth:`waiting`, without blocking the event loop and without a time limit."""
 
     def close(self) -> None:
         """Close it for good. Closing again does nothing."""
@@ -97,7 +97,7 @@ class _OneDriver(Generic[_Held]):
 
 
 class _EachDriver(Reconnecting[_Held]):
-    """For a client that connects again."""
+    """For a client that reconnects."""
 
     def is_lost(self, held: _Held) -> bool:
         return self._is_lost(held)
@@ -118,7 +118,7 @@ class _EachDriver(Reconnecting[_Held]):
 
 
 def link(client: Client | ReconnectingClient, add: Callable[[Client], _Held]) -> Link[_Held]:
-    """Adds it, and adds it again for each driver to which the client connects again."""
+    """Add streams now, and again at each driver to which the client reconnects."""
     if isinstance(client, ReconnectingClient):
         return _EachDriver(client, add)
     return _OneDriver(client, add)

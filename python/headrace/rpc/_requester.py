@@ -1,4 +1,4 @@
-"""The side that asks."""
+"""The side that sends requests."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from headrace import aio
-from headrace._arguments import checked_class
-from headrace._checks import excerpt, wrong
-from headrace._closing import EitherClosing
-from headrace._exceptions import (
+from headrace._base.checks import check_timeout, excerpt, wrong
+from headrace._base.closing import EitherClosing
+from headrace._base.exceptions import (
     ClosedError,
     ConfigError,
     DriverTimeoutError,
@@ -21,15 +20,15 @@ from headrace._exceptions import (
     RequestTimeoutError,
     ServerLostError,
 )
-from headrace.rpc._calls import Calls
-from headrace.rpc._exchange import Exchange, Route
 from headrace.rpc._layout import HEADER_LENGTH, Kind, header
 from headrace.rpc._links import Link, link
-from headrace.rpc._reading import LOOK_S, SERVER_LOST, Call
+from headrace.rpc._pending_requests import Calls
+from headrace.rpc._reader_threads import LOOK_S, SERVER_LOST, Call
+from headrace.rpc._requester_streams import Exchange, Route
 
 if TYPE_CHECKING:
     from headrace.client import Client, ReconnectingClient
-    from headrace.rpc._reading import ThreadReader
+    from headrace.rpc._reader_threads import ThreadReader
 
 __all__ = ["Requester"]
 
@@ -37,32 +36,31 @@ _POLL_LIMIT = 256
 _DRIVER_LOST = "the driver ended before the answer came; the request may have been carried out"
 
 
-@checked_class
 class Requester(EitherClosing):
-    """Sends requests to a :class:`headrace.Server` and gives back its answers. See the how-to on requests.
+    """Sends requests to a :class:`headrace.Server` and returns its answers. See the how-to on requests.
 
     Any number of threads may share one, or the coroutines of one event loop. A context manager that closes it;
     ``async with`` does so without blocking the event loop.
 
-    Making one blocks as ``Client.add_publication``, and needs no server yet: the first request waits for one.
+    The constructor blocks as ``Client.add_publication`` does, and needs no server yet: the first request waits for one.
 
-    With a client made with ``reconnect=True`` it goes on at the next driver: calls in flight raise
+    With a client made with ``reconnect=True`` it continues at the next driver: calls in flight raise
     :class:`headrace.ServerLostError` when their driver ends, and later requests wait for the next driver and server.
 
     Args:
         client: The client to send and receive with.
         channel: The server's channel, such as ``"aeron:ipc"`` or ``"aeron:udp?endpoint=server:24324"``.
         stream_id: The server's stream of requests.
-        answers_control: Over UDP, the ``"host:port"`` that the server sends answers from.
-        answers_stream_id: The stream of answers, if the server does not use the one after that.
-        timeout_s: How long a request may take, in seconds, if it does not say; ``None`` for without end.
+        response_control: Over UDP, the ``"host:port"`` that the server sends answers from.
+        response_stream_id: The stream id of the responses, if the server does not use the one after ``stream_id``.
+        timeout_s: Default time-out of a request, in seconds; ``None`` for no limit.
 
     Raises:
         RegistrationError: The driver refused the channel, with the reason.
         DriverTimeoutError: The driver did not answer.
         ClosedError: The client is closed.
-        ConfigError: The channel is neither of IPC nor of UDP, ``answers_control`` is missing or malformed, or no stream
-            is left for the answers.
+        ConfigError: The channel is neither IPC nor UDP, ``response_control`` is missing or malformed, or no stream id
+            is left for the responses.
     """
 
     def __init__(
@@ -71,12 +69,13 @@ class Requester(EitherClosing):
         channel: str,
         stream_id: int,
         *,
-        answers_control: str | None = None,
-        answers_stream_id: int | None = None,
+        response_control: str | None = None,
+        response_stream_id: int | None = None,
         timeout_s: float | None = 5.0,
     ) -> None:
-        self._route = route = Route.checked(channel, stream_id, answers_control, answers_stream_id)
+        self._route = route = Route.checked(channel, stream_id, response_control, response_stream_id)
         self._clock = client.clock
+        check_timeout("timeout_s", timeout_s)
         self._timeout_s = timeout_s
         self._calls = Calls()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -99,17 +98,17 @@ class Requester(EitherClosing):
 
         Args:
             data: A bytes-like object, or a tuple or list of them as one request.
-            timeout_s: How long to wait for a server, for room and for the answer, in seconds; by default as long as
-                the requester says.
+            timeout_s: How long to wait for a server, for room and for the answer, in seconds; by default the
+                requester's time-out.
 
         Returns:
             The answer.
 
         Raises:
             RemoteError: The server's handler raised; the text is the server's.
-            ServerLostError: The server, or a driver of which the client survives, went away before the answer came. The
+            ServerLostError: The server went away before the answer came, or the driver of a reconnecting client. The
                 request may have been carried out.
-            RequestTimeoutError: The time is over. Unless no server was connected, it may have carried it out.
+            RequestTimeoutError: The time is over. If a server was connected, it may have carried the request out.
             ConfigError: The request is longer than :attr:`max_request_length`.
             ClosedError: The requester, or its client, is closed.
             DriverTimeoutError: The client ended with its driver.
@@ -119,14 +118,14 @@ class Requester(EitherClosing):
         try:
             return call.result()
         finally:
-            # Of one whose wait was interrupted the answer is not wanted any more.
+            # The caller of an interrupted wait does not want the answer any more.
             call.cancel()
 
     def submit(self, data: Any, timeout_s: float | None = None) -> Call:
-        """Send a request and go on: the answer is the result of the call, to be waited for or cancelled.
+        """Send a request without waiting for the answer, which is the result of the returned call.
 
         Blocks only while no server is connected, or its stream has no room. Arguments and errors are those of
-        :meth:`request`; what concerns the answer is raised by ``Call.result``.
+        :meth:`request`; ``Call.result`` raises the errors that concern the answer.
         """
         self._bind(None)
         deadline = self._clock.deadline(self._timeout_s if timeout_s is None else timeout_s)
@@ -158,11 +157,13 @@ class Requester(EitherClosing):
     async def request_async(self, data: Any, timeout_s: float | None = None) -> bytes:
         """Send a request and wait for its answer without blocking the event loop.
 
-        Cancelling it gives the answer up: the server is not told. Arguments and errors are those of :meth:`request`.
+        Cancelling it drops the answer; the server does not learn of it. Arguments and errors are those of
+        :meth:`request`.
 
         Raises:
             ReentrantError: The requester belongs to threads, or to another event loop.
         """
+        check_timeout("timeout_s", timeout_s)
         loop = asyncio.get_running_loop()
         self._bind(loop)
         answer: asyncio.Future[bytes] = loop.create_future()
@@ -192,10 +193,12 @@ class Requester(EitherClosing):
         return self._link.current.missing
 
     async def _send(self, exchange: Exchange, answer: asyncio.Future[bytes], parts: tuple[Any, ...]) -> int:
-        """Send a request whose answer is to be read; returns its correlation id."""
+        """Send a request and start to read its answer; returns its correlation id."""
         correlation_id = self._calls.new_id()
-        await aio.offer(exchange.requests, (header(Kind.REQUEST, correlation_id), *parts))
-        # From the offer to here the loop reads no answers. What is added has been sent, says the reader to itself.
+        await aio.offer_async(
+            exchange.requests, (header(Kind.REQUEST, correlation_id), *parts), timeout_s=None
+        )
+        # From the offer to here the loop reads no answers, so a call that is added has been sent.
         self._calls.add(correlation_id, answer, exchange.reader)
         reading = exchange.reading
         # The task of a loop that was closed before it ended never ends.
@@ -204,7 +207,7 @@ class Requester(EitherClosing):
         return correlation_id
 
     def _refused(self, data: Any, refusal: TypeError | ConfigError) -> TypeError | ConfigError:
-        """The error of an offer, which knows the header before the request, in the words of the caller."""
+        """The error of an offer in the caller's terms: without the header, which the offer counts."""
         parts = _parts(data)
         if isinstance(refusal, ConfigError):
             length = sum(memoryview(part).nbytes for part in parts)
@@ -219,11 +222,11 @@ class Requester(EitherClosing):
         return refusal
 
     async def _read(self, exchange: Exchange) -> None:
-        """Give answers to their calls while there are any."""
+        """Pass answers to their calls while there are calls."""
         try:
             while self._calls:
-                await aio.wait_for_messages(exchange.answers, LOOK_S)
-                if not exchange.answers.poll(self._calls.settle, _POLL_LIMIT) and exchange.is_abandoned:
+                await aio.wait_for_messages(exchange.responses, LOOK_S)
+                if not exchange.responses.poll(self._calls.settle, _POLL_LIMIT) and exchange.is_abandoned:
                     self._calls.fail(ServerLostError(SERVER_LOST), exchange.reader)
         except HeadraceError as error:
             self._calls.fail(self._end_of(exchange, error), exchange.reader)
@@ -232,13 +235,13 @@ class Requester(EitherClosing):
             self._calls.fail(error, exchange.reader)
 
     def _end_of(self, exchange: Exchange, error: HeadraceError) -> HeadraceError:
-        """What calls are told whose answers cannot be read any more."""
+        """The error for calls whose answers cannot be read any more."""
         if self._link.is_lost(exchange):
             return ServerLostError(_DRIVER_LOST)
         return self._link.end_of(self) if self._link.is_closed else error
 
     def _bind(self, loop: asyncio.AbstractEventLoop | None) -> None:
-        """Only one at a time reads answers: threads in turn, or one loop."""
+        """Bind the requester to threads or to one event loop: only one of them reads answers."""
         if self._is_bound_to(loop):
             return
         with self._binding:
@@ -263,12 +266,12 @@ class Requester(EitherClosing):
         return self._loop is loop and (loop is not None or self._is_shared_by_threads)
 
     def _on_lost(self, exchange: Exchange) -> None:
-        """The answers of a server ended. Runs on the client's conductor thread."""
+        """Called when a server's response stream ended, on the client's conductor thread."""
         if not self._is_closed:
             self._fail(exchange, ServerLostError(SERVER_LOST), exchange.reader)
 
     def _fail(self, exchange: Exchange, error: Exception, reader: ThreadReader | None) -> None:
-        """End calls from any thread: those that were sent and that one reads the answers of, or all."""
+        """End the sent calls whose answers a reader reads, or all calls. Any thread may call it."""
         loop = self._loop
         if loop is None:
             self._calls.fail(error, reader)
@@ -293,11 +296,11 @@ class Requester(EitherClosing):
 
     @property
     def unclaimed_count(self) -> int:
-        """Answers that came too late, of calls that were given up, and messages that are no answers."""
+        """Late answers, answers of cancelled calls, and messages that are not answers."""
         return self._calls.unclaimed_count
 
     def close(self) -> None:
-        """Stop asking. Calls in flight raise :class:`headrace.ClosedError`. Closing again does nothing."""
+        """Close. Calls in flight raise :class:`headrace.ClosedError`. Closing again does nothing."""
         # First: the end of the answers is then no loss of a server.
         self._is_closed = True
         self._link.close()

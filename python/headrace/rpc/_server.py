@@ -1,4 +1,4 @@
-"""The side that answers."""
+"""The side that answers requests."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from headrace import aio
-from headrace._arguments import checked_class
-from headrace._checks import wrong
-from headrace._closing import EitherClosing
-from headrace._exceptions import ClosedError, HeadraceError
-from headrace._logging import RPC
-from headrace._weak import weakly
+from headrace._base.checks import shown, wrong
+from headrace._base.closing import EitherClosing
+from headrace._base.exceptions import ClosedError, HeadraceError
+from headrace._base.logging import RPC
+from headrace._base.weak import weakly
 from headrace.client import BlockingIdleStrategy
-from headrace.rpc._exchange import Route
 from headrace.rpc._layout import HEADER_LENGTH, Kind, parse
 from headrace.rpc._links import Link, link
-from headrace.rpc._listening import Listening
+from headrace.rpc._requester_streams import Route
+from headrace.rpc._server_streams import Listening
 from headrace.rpc._sessions import Losses, Session
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Server"]
 
 _POLL_LIMIT = 64
-# How often to look whether the driver has made a stream of answers, which has no bell here.
+# How often to look whether the driver has made a response stream, which has no bell here.
 _ANSWER_LOOK_S = 0.001
 # How often an event loop looks for room for answers: less and less often while there is none.
 _ROOM_LOOK_MIN_S, _ROOM_LOOK_MAX_S = 0.001, 0.016
@@ -38,36 +37,35 @@ _AWAITED_MAX = 16
 _LOOK_S = 0.05
 
 
-@checked_class
 class Server(EitherClosing):
     """Answers the requests of any number of :class:`headrace.Requester`. See the how-to on requests.
 
-    A plain handler is called for one request after another, on the thread that serves. An ``async def`` handler runs
-    as a task for each request. What a handler raises is logged with its traceback by ``headrace.rpc``, and raised at
-    the caller as :class:`headrace.RemoteError`.
+    The server calls a plain handler for one request after another, on the thread that serves, and runs an ``async def``
+    handler as a task for each request. If a handler raises, ``headrace.rpc`` logs the exception with its traceback, and
+    the caller gets a :class:`headrace.RemoteError`.
 
-    A requester that does not read its answers is not read either, and holds up no other one. A context manager that
-    closes it; ``async with`` does so without blocking the event loop.
+    If a requester does not read its answers, the server stops reading its requests; others are not delayed. A context
+    manager that closes it; ``async with`` does so without blocking the event loop.
 
-    Making one blocks as ``Client.add_subscription``. With a client made with ``reconnect=True`` it goes on at the next
-    driver; answers to requesters of the last one are lost, and counted.
+    The constructor blocks as ``Client.add_subscription`` does. With a client made with ``reconnect=True`` it continues
+    at the next driver; answers to requesters of the last driver are lost, and counted.
 
     Args:
         client: The client to receive and send with.
         channel: Where requests come from, such as ``"aeron:ipc"`` or ``"aeron:udp?endpoint=server:24324"``.
         stream_id: The stream of requests.
-        handler: Called with the bytes of a request; gives the bytes of the answer.
-        answers_control: Over UDP, the ``"host:port"`` of this machine that answers are sent from. Requesters give the
-            same.
-        answers_stream_id: The stream of answers, if not the one after that.
-        max_in_flight: For ``async def`` handlers: how many run at once. While so many run, no request is read.
+        handler: Called with the bytes of a request; returns the bytes of the answer.
+        response_control: Over UDP, the ``"host:port"`` of this machine from which answers are sent. Requesters must set
+            the same.
+        response_stream_id: The stream id of the responses, if not the one after ``stream_id``.
+        max_in_flight: Most ``async def`` handlers that run at once. While that many run, the server reads no request.
 
     Raises:
         RegistrationError: The driver refused the channel, with the reason.
         DriverTimeoutError: The driver did not answer.
         ClosedError: The client is closed.
-        ConfigError: The channel is neither of IPC nor of UDP, ``answers_control`` is missing or malformed, no stream is
-            left for the answers, or ``max_in_flight`` is below 1.
+        ConfigError: The channel is neither IPC nor UDP, ``response_control`` is missing or malformed, no stream id is
+            left for the responses, or ``max_in_flight`` is below 1.
     """
 
     def __init__(
@@ -77,11 +75,13 @@ class Server(EitherClosing):
         stream_id: int,
         handler: Callable[[bytes], bytes | Awaitable[bytes]],
         *,
-        answers_control: str | None = None,
-        answers_stream_id: int | None = None,
+        response_control: str | None = None,
+        response_stream_id: int | None = None,
         max_in_flight: int = 1000,
     ) -> None:
-        self._route = route = Route.checked(channel, stream_id, answers_control, answers_stream_id)
+        if not callable(handler):
+            raise TypeError(f"handler={shown('handler', handler)}: must be callable")
+        self._route = route = Route.checked(channel, stream_id, response_control, response_stream_id)
         if max_in_flight < 1:
             raise wrong("max_in_flight", max_in_flight, "must be at least 1")
         self._client = client
@@ -104,7 +104,7 @@ class Server(EitherClosing):
         self._followed = self._link.current
 
     def serve(self) -> None:
-        """Answer requests until the server is closed, by another thread or a handler; Ctrl-C ends it too.
+        """Answer requests until another thread or a handler closes the server; Ctrl-C ends it too.
 
         With an ``async def`` handler it runs an event loop.
 
@@ -125,7 +125,7 @@ class Server(EitherClosing):
             else:
                 now_awaited: list[Subscription | Publication] = [
                     self._followed.requests,
-                    *self._blocked_answers,
+                    *self._blocked_responses,
                 ]
                 if now_awaited != awaited:
                     awaited, idle = now_awaited, BlockingIdleStrategy(*now_awaited)
@@ -133,7 +133,7 @@ class Server(EitherClosing):
         self._tell_end()
 
     async def serve_async(self) -> None:
-        """Answer requests until the server is closed, or this is cancelled: handlers that run are cancelled too.
+        """Answer requests until the server is closed or this is cancelled, which also cancels running handlers.
 
         Raises:
             DriverTimeoutError: The client ended because the driver is gone, and was not made with ``reconnect=True``.
@@ -166,7 +166,7 @@ class Server(EitherClosing):
             raise end
 
     def poll(self) -> int:
-        """Do what can be done now, for programs with a loop of their own and a plain handler. Never blocks.
+        """Do the work of one turn. For programs that run their own loop and have a plain handler. Never blocks.
 
         Returns:
             How much was done; 0 when there was nothing to do.
@@ -210,7 +210,7 @@ class Server(EitherClosing):
         return work_count
 
     def _on_image(self, _: object) -> None:
-        """A requester came or went. Runs on the client's conductor thread."""
+        """Called when a requester came or went, on the client's conductor thread."""
         self._are_images_new = True
 
     def _follow_images(self, listening: Listening) -> int:
@@ -240,7 +240,7 @@ class Server(EitherClosing):
                 raise
             # It does not ask for answers, or is gone.
             RPC.warning(
-                "headrace rpc: a publisher cannot be answered, so its messages are dropped: %r: %s",
+                "headrace rpc: cannot answer a publisher, so its messages are dropped: %r: %s",
                 session.image,
                 refusal,
             )
@@ -311,9 +311,9 @@ class Server(EitherClosing):
         return any(session.is_asked for session in self._blocked)
 
     @property
-    def _blocked_answers(self) -> list[Publication]:
-        answers = (session.blocked_answers for session in self._blocked)
-        return list(itertools.islice((each for each in answers if each is not None), _AWAITED_MAX))
+    def _blocked_responses(self) -> list[Publication]:
+        blocked = (session.blocked_responses for session in self._blocked)
+        return list(itertools.islice((each for each in blocked if each is not None), _AWAITED_MAX))
 
     @property
     def requester_count(self) -> int:
@@ -323,16 +323,16 @@ class Server(EitherClosing):
 
     @property
     def rejected_count(self) -> int:
-        """Messages that are dropped: they are no requests of a known layout, or their publisher asks for no answers."""
+        """Dropped messages: not requests of a known layout, or from a publisher that asks for no responses."""
         return self._rejected_count
 
     @property
     def lost_count(self) -> int:
-        """Requests of requesters that were gone, answers to them, and what was at hand when the server was closed."""
+        """Requests of and answers to requesters that were gone, and requests in hand when the server was closed."""
         return self._losses.count
 
     def close(self) -> None:
-        """Stop answering. Calls in flight raise :class:`headrace.ServerLostError`. Closing again does nothing."""
+        """Close. Calls in flight raise :class:`headrace.ServerLostError`. Closing again does nothing."""
         self._is_closed = True
         self._link.close()
         self._drop_all()
@@ -342,14 +342,14 @@ class Server(EitherClosing):
 
 
 def _answer_of(answer: object) -> bytes:
-    """What a handler gave, as bytes."""
+    """The result of a handler, as bytes."""
     if isinstance(answer, (bytes, bytearray, memoryview)):
         return bytes(answer)
-    raise TypeError(f"the handler gave {type(answer).__name__}: it must give bytes")
+    raise TypeError(f"the handler returned {type(answer).__name__}: it must return bytes")
 
 
 def _text_of(error: BaseException) -> str:
-    """What an error of a handler says; its class may be unable to tell."""
+    """The text of a handler's error, whose class may raise when asked for it."""
     try:
         return str(error)
     except Exception as failure:

@@ -6,8 +6,8 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from headrace._exceptions import ConfigError, HeadraceError
-from headrace._results import OfferResult
+from headrace._base.exceptions import ConfigError, HeadraceError
+from headrace._base.results import OfferResult
 from headrace.rpc._layout import HEADER_LENGTH, Kind, header
 
 if TYPE_CHECKING:
@@ -20,29 +20,29 @@ __all__ = ["Losses", "Session"]
 _ERROR_LENGTH_MAX = 4096
 
 
-# The driver tells that it has made a publication a moment before it links the reader.
+# The driver reports a new publication a moment before it links the reader.
 _READER_TIMEOUT_S = 2.0
 
-# How long a requester over a network may read no answers before it is taken for gone. Its driver ends their stream
-# no later, and with it the calls in flight, unless an image lives longer there than it does by default.
+# How long a requester over a network may read no answers before it counts as gone. By then its driver has ended the
+# response stream, and with it the calls in flight, unless images live longer there than by default.
 _ABSENCE_MAX_S = 10.0
 
 
 class Losses:
-    """What is not answered any more. Some handlers finish after the session of their requester has ended."""
+    """Counts lost answers. Some handlers finish after the session of their requester has ended."""
 
     count = 0
 
 
 class Session:
-    """One requester: the image of its requests, and the publication of the answers to it.
+    """One requester: the image of its requests, and the publication of the responses to it.
 
     Args:
         image: Its requests.
-        asked: The publication of the answers, which the driver has been asked for.
-        losses: Where answers that no one reads are counted.
-        clock: What the wait for a reader of the answers goes by.
-        is_local: Both sides share a driver: the answers have their reader soon after they are made, or never.
+        asked: The request to the driver for the publication.
+        losses: Counts answers that nothing reads.
+        clock: The clock for waits.
+        is_local: Both sides share a driver: the publication has its reader soon after it is made, or never.
     """
 
     def __init__(
@@ -52,33 +52,36 @@ class Session:
         self._losses = losses
         self._clock = clock
         self._is_local = is_local
-        # While the answers are there, and have not had a reader yet.
+        # While the publication exists, but has not had a reader yet.
         self._connects_by: Deadline | None = None
-        # While the answers have no reader.
+        # While the publication has no reader.
         self._returns_by: Deadline | None = None
         self._asked: Pending[Publication] | None = asked
-        self._answers: Publication | None = None
+        self._responses: Publication | None = None
         self._waiting: deque[tuple[bytes, bytes]] = deque()
         self._is_closed = False
         self._is_ignored = False
 
     @property
     def is_ready(self) -> bool:
-        """True when it can be answered, and reads its answers."""
-        answers = self._answers
+        """True when the requester reads its answers, and none waits for room."""
+        responses = self._responses
         return (
-            answers is not None and self._connects_by is None and not self._waiting and answers.is_connected
+            responses is not None
+            and self._connects_by is None
+            and not self._waiting
+            and responses.is_connected
         )
 
     @property
     def is_ignored(self) -> bool:
-        """True for a publisher that asks for no answers: its messages are read, so that it goes on, and dropped."""
+        """True for a publisher that asks for no responses: its messages are read, so that it can go on, and dropped."""
         return self._is_ignored
 
     @property
     def has_left(self) -> bool:
-        """True for a requester that reads no answers any more. It stays as long as its requests are not read."""
-        if self._answers is None or self._answers.is_connected:
+        """True for a requester that no longer reads answers. It stays while it still has requests to read."""
+        if self._responses is None or self._responses.is_connected:
             return False
         # Over a network a reader that was cut off may come back, while it has not ended its requests.
         is_gone = self._is_local and self._connects_by is None
@@ -87,44 +90,44 @@ class Session:
 
     @property
     def is_asked(self) -> bool:
-        """True while the driver makes the publication of its answers."""
+        """True while the driver makes the publication."""
         return self._asked is not None and not self._is_closed
 
     @property
     def is_blocked(self) -> bool:
-        """True while its requests must wait: its answers have no room, no reader, or no stream yet."""
+        """True while its requests must wait: the publication has no room, has no reader, or is not made yet."""
         return not (self._is_closed or self._is_ignored or self.is_ready or self.has_left)
 
     @property
-    def blocked_answers(self) -> Publication | None:
-        """The publication that waits for room or for its reader."""
-        return self._answers if self.is_blocked else None
+    def blocked_responses(self) -> Publication | None:
+        """The publication, if it waits for room or for its reader."""
+        return self._responses if self.is_blocked else None
 
     def turn(self) -> int:
-        """Go on with what had to wait; returns how much was done.
+        """Continue with what had to wait; returns the work done.
 
         Raises:
-            ConfigError: No reader waits for the answers.
-            HeadraceError: The driver refused the publication of the answers.
+            ConfigError: The requester has no subscription to the responses.
+            HeadraceError: The driver refused the publication.
         """
         asked = self._asked
         if asked is not None:
-            answers = asked.poll()
-            if answers is None:
+            responses = asked.poll()
+            if responses is None:
                 return 0
-            self._asked, self._answers = None, answers
+            self._asked, self._responses = None, responses
             if self._is_closed:
-                # By another thread, which has seen one of the two only.
-                answers.close()
+                # Another thread closed this while it saw only one of the two.
+                responses.close()
                 return 1
             self._connects_by = self._clock.deadline(_READER_TIMEOUT_S if self._is_local else None)
-        if self._answers is None:
+        if self._responses is None:
             # Another thread has closed this since it was looked at.
             return 0
-        if not self._answers.is_connected and self._returns_by is None:
+        if not self._responses.is_connected and self._returns_by is None:
             self._returns_by = self._clock.deadline(None if self._is_local else _ABSENCE_MAX_S)
         if self._connects_by is not None:
-            if not self._answers.is_connected:
+            if not self._responses.is_connected:
                 if self._connects_by.is_over:
                     raise ConfigError("it has no subscription with control-mode=response that reads answers")
                 return 0
@@ -140,20 +143,20 @@ class Session:
         return count
 
     def note_reader(self) -> None:
-        """It reads its answers."""
+        """Note that the requester reads its answers."""
         self._returns_by = None
 
     def discard(self, limit: int) -> int:
-        """Read so many messages, as those of a publisher that no one answers; returns how many came."""
+        """Read and drop at most `limit` messages of a publisher that gets no answers; returns how many."""
         return self.image.poll(lambda *_: None, limit)
 
     def leave(self, unread_count: int) -> int:
-        """Count what it has no answers to, or does not read; returns how much that is."""
+        """Count the requests that stay unread and the answers that stay unsent as lost; returns how many."""
         self._losses.count += unread_count
         return unread_count + self._lose_waiting()
 
     def ignore(self) -> None:
-        """Answer it no more."""
+        """Stop answering this publisher."""
         self.close()
         self._is_ignored = True
 
@@ -162,20 +165,20 @@ class Session:
         try:
             self._send(header(Kind.ANSWER, correlation_id), body)
         except ConfigError:
-            length_max = 0 if self._answers is None else self._answers.max_message_length - HEADER_LENGTH
+            length_max = 0 if self._responses is None else self._responses.max_message_length - HEADER_LENGTH
             self.refuse(
                 correlation_id,
                 f"ConfigError: the answer of {len(body)} bytes is too long, it must have at most {length_max}",
             )
 
     def refuse(self, correlation_id: int, text: str) -> None:
-        """Tell a caller why it has no answer."""
+        """Send a caller the reason why it gets no answer."""
         body = text.encode(errors="replace")[:_ERROR_LENGTH_MAX]
         self._send(header(Kind.ERROR, correlation_id), body)
 
     def _send(self, head: bytes, body: bytes) -> None:
         message = (head, body)
-        if self._is_closed or self._answers is None:
+        if self._is_closed or self._responses is None:
             self._losses.count += 1
         elif self._waiting or not self._offer(message):
             # No request is read meanwhile, so as many wait as were read at once or are being handled.
@@ -183,7 +186,7 @@ class Session:
             self._lose_if_closed()
 
     def _take_waiting(self) -> tuple[bytes, bytes] | None:
-        """The next message that waits. Each is taken once: a thread that closes the server takes them too."""
+        """Take the next waiting message. Each is taken once: a thread that closes the server takes them too."""
         try:
             return self._waiting.popleft()
         except IndexError:
@@ -197,14 +200,14 @@ class Session:
         return count
 
     def _lose_if_closed(self) -> None:
-        """For a message that began to wait when another thread may have closed this already."""
+        """Count a message as lost that began to wait after another thread had closed this."""
         if self._is_closed:
             self._lose_waiting()
 
     def _offer(self, message: tuple[bytes, bytes]) -> bool:
-        """False when it must wait for room, or for the requester to connect."""
-        assert self._answers is not None
-        while (result := self._answers.offer(message)) == OfferResult.ADMIN_ACTION:
+        """Offer a message; false when it must wait for room, or for the requester to connect."""
+        assert self._responses is not None
+        while (result := self._responses.offer(message)) == OfferResult.ADMIN_ACTION:
             pass
         if result in (OfferResult.CLOSED, OfferResult.MAX_POSITION_EXCEEDED):
             self._losses.count += 1
@@ -212,7 +215,7 @@ class Session:
         return bool(result)
 
     def close(self) -> None:
-        """The requester is gone, or the server closes: what still waits is lost."""
+        """Close, because the requester is gone or the server closes: waiting answers are lost."""
         self._is_closed = True
         self._lose_waiting()
         asked, self._asked = self._asked, None
@@ -220,5 +223,5 @@ class Session:
             # Refused in a handler of the client and in a forked child. What was asked for then ends with the client.
             with suppress(HeadraceError):
                 asked.cancel()
-        if self._answers is not None:
-            self._answers.close()
+        if self._responses is not None:
+            self._responses.close()

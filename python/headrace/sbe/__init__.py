@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headrace._extras import needs
-from headrace._names import publish as _publish
+from headrace._base.extras import needs
+from headrace._base.names import publish as _publish
 from headrace.sbe._codec import Header, MessageCodec
 from headrace.sbe._errors import DecodeError, EncodeError, SchemaError, UnknownTemplateError
 from headrace.sbe._schema import Schema

@@ -18,8 +18,7 @@ from headrace.sbe._tail import Entries, Runs
 from headrace.sbe._values import BitSet, Record
 
 if TYPE_CHECKING:
-    from headrace.sbe._codec import MessageCodec
-    from headrace.sbe._select import Selection
+    from headrace.sbe._template import Selected, Template
 
 __all__ = ["ASCII_SUPERSET", "ENUM_STYLES", "ArrowBuilder"]
 
@@ -53,7 +52,7 @@ class _Unfit(Exception):
 class ArrowBuilder:
     """Makes the schema and the columns of one template."""
 
-    def __init__(self, codec: MessageCodec, enums: str, names: Iterable[str] | None) -> None:
+    def __init__(self, codec: Template, enums: str, names: Iterable[str] | None) -> None:
         if enums not in ENUM_STYLES:
             raise ValueError(f"enums={enums!r}: must be one of {', '.join(ENUM_STYLES)}")
         self._codec = codec
@@ -109,7 +108,7 @@ class ArrowBuilder:
 
     # --- columns -----------------------------------------------------------------------------------------------
 
-    def build(self, selection: Selection) -> pa.RecordBatch:
+    def build(self, selection: Selected) -> pa.RecordBatch:
         """The columns of the selected messages."""
         tail = self._tail(selection)
         arrays = []
@@ -123,7 +122,7 @@ class ArrowBuilder:
                 selection.fail_at_field(fault.row, name, str(fault))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema())
 
-    def _tail(self, selection: Selection) -> dict[str, Runs | Entries] | list[Any]:
+    def _tail(self, selection: Selected) -> dict[str, Runs | Entries] | list[Any]:
         if all(isinstance(item, Member) for item in self._items.values()):
             return {}
         if all(group.body.is_flat for group in self._codec.model.body.groups):
@@ -162,6 +161,9 @@ class ArrowBuilder:
         arrays = [
             self._member(blocks, member, f"{prefix}{name}") for name, member in zip(names, wire, strict=True)
         ]
+        if not arrays:
+            # Of constants alone: no column says how many there are.
+            return pa.Array.from_buffers(pa.struct([]), blocks.count, [_validity(mask)])
         fields = [pa.field(name, self._member_type(member)) for name, member in zip(names, wire, strict=True)]
         return pa.StructArray.from_arrays(
             arrays, fields=fields, mask=None if mask is None else pa.array(mask, pa.bool_())
@@ -189,15 +191,16 @@ class ArrowBuilder:
     ) -> pa.Array:
         codes = column.view(np.uint8) if column.dtype.kind == "S" else column
         values = np.array([value for _, value in kind.values], codes.dtype)
-        order = np.argsort(values)
-        places = np.minimum(np.searchsorted(values[order], codes), len(values) - 1)
-        indices = order[places]
-        is_unknown = values[indices] != codes
+        # Of two names of one value, the first; no value, where the enum has none.
+        order = np.argsort(values, kind="stable")
+        places = np.minimum(np.searchsorted(values[order], codes), max(len(values) - 1, 0))
+        indices = order[places] if len(values) else places
+        is_unknown = values[indices] != codes if len(values) else np.ones(len(codes), np.bool_)
         if nulls is not None:
             is_unknown &= ~nulls
         if is_unknown.any():
             row = int(np.flatnonzero(is_unknown)[0])
-            raise _Unfit(row, f"{codes[row]} is none of the values of enum {kind.name}")
+            raise _Unfit(row, f"{codes[row]} is not a value of enum {kind.name}")
         chosen = _primitive(pa.int8() if len(values) <= 127 else pa.int32(), indices, nulls)
         made = pa.DictionaryArray.from_arrays(
             chosen, pa.array([name for name, _ in kind.values], pa.string())
@@ -235,7 +238,7 @@ def _text(
     if is_ascii or encoding in _UTF_8:
         if encoding == "ascii" and is_high:
             at = int(np.flatnonzero(payload > 0x7F)[0])
-            raise _Unfit(int(np.searchsorted(offsets, at, side="right")) - 1, "is no ascii text")
+            raise _Unfit(int(np.searchsorted(offsets, at, side="right")) - 1, "is not ascii text")
         buffers = [_validity(nulls), _offsets(offsets).buffers()[1], pa.py_buffer(payload)]
         made = pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
         if is_ascii or _is_valid(made):
@@ -247,7 +250,7 @@ def _text(
             is_null = nulls is not None and bool(nulls[row])
             texts.append(None if is_null else whole[start:end].decode(encoding))
         except UnicodeError as error:
-            raise _Unfit(row, f"is no {encoding} text: {error}") from None
+            raise _Unfit(row, f"is not {encoding} text: {error}") from None
     return pa.array(texts, pa.string())
 
 

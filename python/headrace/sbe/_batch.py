@@ -17,8 +17,8 @@ Integers = npt.NDArray[np.int64]
 class Batch:
     """Messages ``payload[starts[i]:ends[i]]``.
 
-    `stride` is the length of each when all are equally long, else 0. Arrays as long as the batch are made when asked
-    for: where messages are equally long, no caller does.
+    `stride` is the length of each message if all have the same length, else 0. Arrays as long as the batch are only
+    made on demand, which messages of the same length never need.
     """
 
     def __init__(self, payload: Bytes, offsets: npt.NDArray[Any], stride: int) -> None:
@@ -46,16 +46,16 @@ class Batch:
 
 
 def as_batch(messages: Any, offsets: Any = None) -> Batch:
-    """What a caller calls many messages.
+    """Make a batch of the many messages that a caller passes.
 
     Args:
         messages: With `offsets`: a bytes-like object that holds all of them. Without: a ``FragmentBatch``, a list or
             tuple of bytes-like objects, a two-dimensional ``uint8`` array with one message a row, or an Arrow array
             of binary.
-        offsets: One more integers than messages: where each begins, and where the last ends.
+        offsets: Where each message begins, and where the last ends: one integer more than messages.
 
     Raises:
-        TypeError: It is none of these.
+        TypeError: `messages` is of another type.
         ValueError: Offsets run backwards or outside the bytes.
     """
     if offsets is not None:
@@ -94,7 +94,7 @@ def _from_arrow(messages: Any) -> Batch:
 
     array = messages.combine_chunks() if hasattr(messages, "combine_chunks") else pa.array(messages)
     if array.null_count:
-        raise ValueError(f"the Arrow array has {array.null_count} null(s); a null is no message")
+        raise ValueError(f"the Arrow array has {array.null_count} null(s); a message cannot be null")
     if pa.types.is_binary(array.type):
         dtype: type[np.signedinteger[Any]] = np.int32
     elif pa.types.is_large_binary(array.type):

@@ -21,7 +21,7 @@ _KINDS |= {"f": "f4", "d": "f8"}
 
 @dataclass(frozen=True)
 class Leaf:
-    """A member that holds a value itself: a field, or a member of a composite at any depth."""
+    """A member with a single value: a field, or a member of a composite at any depth."""
 
     path: str
     member: Member
@@ -68,7 +68,7 @@ def _dtype(member: Member, order: str) -> np.dtype[Any]:
 
 
 class Table:
-    """What the columns of a body need of its schema, worked out once."""
+    """Facts of the schema that the columns of a body need, worked out once."""
 
     def __init__(self, body: Body, thresholds: list[int], naming: Naming, order: str) -> None:
         self.body = body
@@ -103,7 +103,7 @@ class Table:
 
 @dataclass(frozen=True)
 class _Part:
-    """Blocks of one version level: which rows, or all of them, and their records."""
+    """Blocks of one version level: their rows, or ``None`` for all, and their records."""
 
     level: int
     rows: npt.NDArray[np.intp] | None
@@ -147,7 +147,7 @@ class Blocks:
         return self._parts[0].records
 
     def column(self, path: str) -> npt.NDArray[Any]:
-        """One leaf of every block, in this machine's byte order. What a block does not have is the null value."""
+        """One leaf of every block, in this machine's byte order; the null value for blocks that lack it."""
         leaf = self.table.leaves[path]
         native = leaf.dtype.newbyteorder("=")
         part = self._parts[0] if self._parts else None
@@ -164,7 +164,7 @@ class Blocks:
         return made
 
     def missing(self, since: int) -> npt.NDArray[np.bool_] | None:
-        """Which blocks were written before version `since`; ``None``: none of them."""
+        """Which blocks were written before version `since`; ``None`` if no block was."""
         level = self.table.levels(np.array([since]))[0]
         mask = np.zeros(self.count, np.bool_)
         for part in self._parts:
@@ -173,7 +173,7 @@ class Blocks:
         return mask if mask.any() else None
 
     def nulls(self, path: str, column: npt.NDArray[Any]) -> npt.NDArray[np.bool_] | None:
-        """Which values of a leaf's column are null; ``None``: none of them."""
+        """Which values of a leaf's column are null; ``None`` if no value is."""
         leaf = self.table.leaves[path]
         mask = self.missing(leaf.since) if leaf.since else None
         kind = leaf.member.type

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headrace._extras import needs
+from headrace._base.extras import needs
 from headrace.sbe._codegen import DECODE_FAULTS, BodyDecoder, Compiler, field_picker
 from headrace.sbe._errors import DecodeError, EncodeError, UnknownTemplateError
 from headrace.sbe._explain import explain
@@ -25,7 +25,7 @@ __all__ = ["Header", "HeaderCodec", "MessageCodec", "readable"]
 
 
 class Header(NamedTuple):
-    """What stands before every message."""
+    """The header before every message."""
 
     block_length: int
     template_id: int
@@ -51,7 +51,7 @@ class HeaderCodec:
         self._model = model
         self._composite = model.header
         self.length = model.header.size
-        self._read = field_picker(model.order, model.header, *_HEADER_NAMES)
+        self._read = _header_reader(model)
         # Whether it holds nothing but what every message of a template has in common.
         self.is_plain = model.header.size == sum(
             member.size for member in model.header.members if member.name in _HEADER_NAMES
@@ -66,7 +66,7 @@ class HeaderCodec:
         return Header(*self._read(data, offset))
 
     def write(self, message: Message) -> bytes:
-        """The header of a message as this schema writes it. Members of its own invention are zero."""
+        """Write the header of a message of this schema. Members that SBE does not define are zero."""
         values = {
             "blockLength": message.body.block_length,
             "templateId": message.template_id,
@@ -84,6 +84,21 @@ class HeaderCodec:
         return bytes(made)
 
 
+def _header_reader(model: SchemaModel) -> Callable[[Any, int], tuple[int, ...]]:
+    """Make a function that reads the numbers of a header; constants do not come from its bytes."""
+    constants = model.header_constants
+    names = [name for name in _HEADER_NAMES if name not in constants]
+    read = field_picker(model.order, model.header, *names)
+    if len(names) == len(_HEADER_NAMES):
+        return read
+
+    def read_with_constants(data: Any, offset: int) -> tuple[int, ...]:
+        found = constants | dict(zip(names, read(data, offset), strict=True))
+        return tuple(found[name] for name in _HEADER_NAMES)
+
+    return read_with_constants
+
+
 class MessageCodec:
     """Encodes and decodes the messages of one template. Immutable and thread-safe; nothing here blocks.
 
@@ -93,18 +108,18 @@ class MessageCodec:
         message = codec.decode(data)
         message.price
 
-    Optional fields may be left out, and read as ``None`` when they hold the null value or when the message was
-    written by a version of the schema that did not have them. Enums are given as member, value or name; groups as
-    sequences of mappings or tuples.
+    Optional fields may be left out. They read as ``None`` if they hold the null value, or if the writer's version of
+    the schema did not have them. Pass an enum as member, value or name, and a group as a sequence of mappings or
+    tuples.
 
     Attributes:
         name: Name of the message in the schema.
         template_id: Its number in the header.
         block_length: Bytes of its fixed block.
-        type: The record class that ``decode`` gives; its constants are attributes of the class.
-        encode: Gives the bytes of a message, header included. Raises :class:`EncodeError`, and ``TypeError`` for
-            an argument that is no field.
-        decode: ``decode(data, offset=0)`` gives the message whose header begins at `offset` of any bytes-like
+        type: The record class that ``decode`` returns; its constants are attributes of the class.
+        encode: Returns the bytes of a message, header included. Raises :class:`EncodeError`, and ``TypeError`` for
+            an argument that is not a field.
+        decode: ``decode(data, offset=0)`` returns the message whose header begins at `offset` of any bytes-like
             object. Raises :class:`DecodeError`. Bytes after the message are ignored.
         encode_body: Like ``encode`` without the header.
     """
@@ -157,7 +172,7 @@ class MessageCodec:
         return len(data)
 
     def decode_from(self, data: Any, offset: int = 0) -> tuple[Any, int]:
-        """Decode like ``decode``, and also give the offset of the byte after the message."""
+        """Decode like ``decode``, and also return the offset of the byte after the message."""
         data = readable(data)
         header = self._header.read(data, offset)
         self._check(header, offset)
@@ -171,8 +186,8 @@ class MessageCodec:
         Args:
             data: Any bytes-like object.
             offset: Where the block begins.
-            block_length: The block's length as its writer had it; this schema's by default.
-            version: The writer's version of the schema; this one's by default.
+            block_length: The block's length in the writer's schema; by default that of this schema.
+            version: The version of the writer's schema; by default that of this schema.
 
         Returns:
             The message and the offset of the byte after it.
@@ -191,8 +206,8 @@ class MessageCodec:
         return self.decode_from(data, offset)[0]
 
     def _check(self, header: Header, offset: int) -> None:
-        if header.schema_id != self.schema.schema_id:
-            reason = f"schema id {header.schema_id}, not {self.schema.schema_id}"
+        if header.schema_id != self.schema.header_schema_id:
+            reason = f"schema id {header.schema_id}, not {self.schema.header_schema_id}"
             raise UnknownTemplateError(self.name, "", offset, reason)
         if header.template_id != self.template_id:
             reason = f"template id {header.template_id}, not {self.template_id}"
@@ -218,11 +233,11 @@ class MessageCodec:
 
     @cached_property
     def table(self) -> Table:
-        """How the fixed block lies in memory, for columns."""
+        """The memory layout of the fixed block, for columns."""
         return self._table(self.model.body)
 
     def group_table(self, group: Group) -> Table:
-        """How an entry of a group lies in memory."""
+        """The memory layout of a group's entry."""
         return self._table(group.body)
 
     def _table(self, body: Body) -> Table:
@@ -231,7 +246,7 @@ class MessageCodec:
         return Table(body, self._thresholds, self._compiler.naming, self.schema.order)
 
     def select(self, messages: Any, offsets: Any = None) -> Selection:
-        """Pick this template's messages out of many, which may be of several templates and versions.
+        """Select this template's messages from many, which may be of several templates and versions.
 
         Args:
             messages: A ``FragmentBatch``, a list of bytes, a two-dimensional ``uint8`` array, an Arrow array of
@@ -240,7 +255,7 @@ class MessageCodec:
 
         Raises:
             DecodeError: A message of this template is truncated or corrupt; its ``index`` says which.
-            TypeError: `messages` is none of these.
+            TypeError: `messages` is of another type.
             ValueError: `offsets` run backwards or outside the bytes.
         """
         # One message needs no numpy; many do.

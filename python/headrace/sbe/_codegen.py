@@ -13,15 +13,17 @@ import struct
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from headrace._checks import excerpt
+from headrace._base.checks import excerpt
 from headrace.sbe import _values
 from headrace.sbe._errors import EncodeError
 from headrace.sbe._model import Body, Composite, Data, EnumType, Group, Member, Scalar, SetType
 from headrace.sbe._values import BitSet, Naming
 
-__all__ = ["DECODE_FAULTS", "MISSING", "Compiler", "Layout", "field_picker"]
+__all__ = ["DECODE_FAULTS", "EMPTY_ENTRIES_MAX", "MISSING", "Compiler", "Layout", "field_picker"]
 
 ENCODE_FAULTS = (struct.error, TypeError, ValueError, KeyError, AttributeError, OverflowError)
+# Entries of a group that take no bytes: the message does not bound how many it says it has.
+EMPTY_ENTRIES_MAX = 254
 DECODE_FAULTS = (struct.error, ValueError, KeyError)
 
 BodyDecoder = Callable[[Any, int, int, int], tuple[Any, int]]
@@ -55,7 +57,7 @@ class Layout:
             self.position = end
 
     def struct(self) -> struct.Struct:
-        """What was built."""
+        """The finished struct."""
         return struct.Struct("".join(self._parts))
 
 
@@ -117,7 +119,7 @@ class Compiler:
         )
 
     def record_class(self, name: str, members: Iterable[Member], tail: Iterable[Group | Data]) -> type[Any]:
-        """A record of what takes bytes, constants as attributes of its class."""
+        """A record of the fields that take bytes; constants are attributes of its class."""
         members = tuple(members)
         wire = [member for member in members if not member.is_constant]
         constants = {}
@@ -135,7 +137,7 @@ class Compiler:
     ) -> Callable[..., Any]:
         """Decodes a message that ends with its block.
 
-        Whatever is not exactly as this schema writes it, or not at offset 0, goes to `other`.
+        A message that is not exactly as this schema writes it, or not at offset 0, goes to `other`.
         """
         writer = _DecodeWriter(self, None)
         expression = writer.fields(body.wire_fields)
@@ -170,8 +172,8 @@ def decode(data, offset=0):
     def body_decoder(self, body: Body, made: type[Any], version: int) -> BodyDecoder:
         """Decodes a block written by schema `version`, and what follows it.
 
-        The function takes the data, where the block begins, how long its writer says it is, and the data's length.
-        It gives the message and where it ends, and raises any of ``DECODE_FAULTS``.
+        The function takes the data, the offset of the block, the block length that its writer states, and the length of
+        the data. It returns the message and the offset of its end, and raises any of ``DECODE_FAULTS``.
         """
         writer = _DecodeWriter(self, version)
         expression = writer.fields(body.wire_fields)
@@ -206,7 +208,7 @@ def decode(data, offset=0):
         return f"{target}, "
 
     def entry_class(self, made: type[Any], group: Group) -> type[Any]:
-        """The record of a group's entries, kept beside the class of what holds the group."""
+        """The record of a group's entries, kept beside the class of the group's owner."""
         key = f"{made.__qualname__}.{group.name}"
         found = self.entries.get(key)
         if found is None:
@@ -224,8 +226,9 @@ def decode(data, offset=0):
         def decode(data: Any, at: int, size: int) -> tuple[list[Any], int]:
             block_length, count = dimension(data, at)
             at += header_size
-            # Also bounds the work: entries that take no bytes cannot be many.
-            if count * max(block_length + least, 1) > size - at:
+            if count * (block_length + least) > size - at or (
+                count > EMPTY_ENTRIES_MAX and not block_length + least
+            ):
                 raise ValueError("short group")
             entries = []
             for _ in range(count):
@@ -253,7 +256,7 @@ def decode(data, offset=0):
     # --- encoding ----------------------------------------------------------------------------------------------
 
     def encoder(self, body: Body, header: bytes, path: str) -> Callable[..., bytes]:
-        """A function of a body's fields, groups and data that gives its bytes, after `header`."""
+        """A function of a body's fields, groups and data that returns its bytes, after `header`."""
         writer = _EncodeWriter(self)
         layout = Layout(self.order)
         arguments: list[str] = []
@@ -305,7 +308,7 @@ def encode({parameters}):
         return function
 
     def composite_encoder(self, kind: Composite) -> Callable[[Any], bytes]:
-        """A function that gives the bytes of a composite's tuple, mapping or ``None``."""
+        """A function that returns the bytes of a composite's tuple, mapping or ``None``."""
         # Each use asks for it twice, to encode and to explain: made anew, it would cost double for each level.
         found = self.composite_encoders.get(kind)
         return found or self.composite_encoders.setdefault(kind, self._composite_encoder(kind))
@@ -345,11 +348,14 @@ def encode({parameters}):
         pack = layout.struct().pack
         count_first = in_order[0] is group.count
         block_length = group.body.block_length
+        is_empty = not block_length and group.body.is_flat
 
         def encode(entries: Iterable[Any]) -> bytes:
             if isinstance(entries, (str, bytes, Mapping)):
                 raise TypeError("must be a sequence of entries")
             parts = [entry(**item) if isinstance(item, Mapping) else entry(*item) for item in entries]
+            if is_empty and len(parts) > EMPTY_ENTRIES_MAX:
+                raise ValueError(f"{len(parts)} entries without bytes; at most {EMPTY_ENTRIES_MAX}")
             numbers = (len(parts), block_length) if count_first else (block_length, len(parts))
             return pack(*numbers) + b"".join(parts)
 
@@ -365,7 +371,7 @@ def encode({parameters}):
         def encode(value: Any) -> bytes:
             if type(value) is str:
                 if not encoding:
-                    raise TypeError("must be bytes; the schema gives this data no character encoding")
+                    raise TypeError("must be bytes; the schema has no character encoding for this data")
                 value = value.encode(encoding)
             elif type(value) is not bytes:
                 value = b"" if value is None else memoryview(value).tobytes()
@@ -378,7 +384,7 @@ def encode({parameters}):
 
 
 def tail_length_min(body: Body, version: int) -> int:
-    """Bytes that what follows a block takes at the least, when schema `version` wrote it."""
+    """Fewest bytes that groups and data after a block take, if schema `version` wrote them."""
     groups = sum(group.header.size for group in body.groups if group.since <= version)
     return groups + sum(data.start for data in body.data if data.since <= version)
 
@@ -395,7 +401,7 @@ def _encode_explainer(
             try:
                 probe(value)
             except KeyError:
-                return EncodeError(path, name, f"{excerpt(repr(value))} is none of the enum's values")
+                return EncodeError(path, name, f"{excerpt(repr(value))} is not one of the enum's values")
             except ENCODE_FAULTS as reason:
                 return EncodeError(path, name, f"{excerpt(repr(value))}: {reason}")
         return EncodeError(path, "", str(error))
@@ -492,14 +498,14 @@ class _EncodeWriter(_Writer):
         return _code(member), member.size
 
     def probe(self, member: Member) -> Callable[[Any], object]:
-        """A function that raises what is wrong with a value."""
+        """A function that raises the error for a wrong value."""
         pack = struct.Struct(f"{self.compiler.order}{self.item(member)[0]}").pack
         source = f"def probe(value):\n    return {self.name(pack)}({self.expression(member, 'value')})"
         found: Callable[[Any], object] = _function(source, "probe", self.names)
         return found
 
     def expression(self, member: Member, argument: str) -> str:
-        """What to pack for the argument of that name."""
+        """The expression to pack for the argument of that name."""
         kind = member.type
         if isinstance(kind, Composite):
             return f"{self.name(self.compiler.composite_encoder(kind))}({argument})"

@@ -3,13 +3,13 @@
 HeadraceError
 ├── SchemaError (also ValueError)            a schema breaks a rule; names file, element and rule
 ├── EncodeError (also ValueError)            a value does not fit its field; names message and field
-└── DecodeError (also ValueError)            bytes are no such message; names template, field and offset
+└── DecodeError (also ValueError)            bytes are not such a message; names template, field and offset
     └── UnknownTemplateError                 the schema has no message with this template id, or is another schema
 """
 
 from __future__ import annotations
 
-from headrace._exceptions import HeadraceError
+from headrace._base.exceptions import HeadraceError
 
 __all__ = ["DecodeError", "EncodeError", "SchemaError", "UnknownTemplateError"]
 
@@ -20,7 +20,7 @@ class SchemaError(HeadraceError, ValueError):
     Attributes:
         file: Where the schema came from.
         element: Path of names to the element, for example ``message 'Order' > field 'price'``.
-        rule: What is required.
+        rule: The rule that it breaks.
     """
 
     def __init__(self, file: str, element: str, rule: str) -> None:
@@ -52,7 +52,7 @@ class DecodeError(HeadraceError, ValueError):
         field: Where decoding stopped, empty for the message as a whole.
         offset: Byte at which the field begins, in the given data or in that message of a batch.
         index: Which message of a batch, ``None`` for a single one.
-        reason: What is wrong there.
+        reason: The fault.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""Why bytes are no such message: walks the model field by field until something is wrong.
+"""Explains why bytes are not a valid message: walks the model field by field until something is wrong.
 
-Slow on purpose. The generated decoders only say that something is wrong; this says what, and where.
+Slow on purpose. The generated decoders only report that something is wrong; this reports what, and where.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-from headrace.sbe._codegen import field_picker, tail_length_min
+from headrace.sbe._codegen import EMPTY_ENTRIES_MAX, field_picker, tail_length_min
 from headrace.sbe._errors import DecodeError
 from headrace.sbe._model import Body, Composite, Data, EnumType, Group, Member, Message, Scalar
 
@@ -26,7 +26,7 @@ def explain(
     *,
     index: int | None = None,
 ) -> NoReturn:
-    """Raises the :class:`DecodeError` that says what is wrong with the block at `start` and what follows it."""
+    """Raise the :class:`DecodeError` that explains the fault in the block at `start`, or after it."""
     walk = _Walk(message.name, order, data, version, index)
     end = walk.body(message.body, "", start, block_length)
     raise walk.error("", end, "cannot be decoded")
@@ -82,7 +82,7 @@ class _Walk:
             code = "B" if kind.primitive.name == "char" else kind.primitive.code
             (value,) = struct.unpack_from(f"{self._order}{code}", self._data, offset)
             if value != kind.null and value not in dict(kind.values).values():
-                raise self.error(field, offset, f"{value} is none of the values of enum {kind.name}")
+                raise self.error(field, offset, f"{value} is not a value of enum {kind.name}")
         elif isinstance(kind, Scalar) and kind.is_text:
             raw = bytes(self._data[offset : offset + kind.size]).partition(b"\0")[0]
             self._text(raw, kind.encoding, field, offset)
@@ -91,7 +91,7 @@ class _Walk:
         try:
             raw.decode(encoding)
         except UnicodeError as error:
-            raise self.error(field, offset, f"is no {encoding} text: {error}") from None
+            raise self.error(field, offset, f"is not {encoding} text: {error}") from None
 
     def _group(self, group: Group, path: str, at: int) -> int:
         self._need(path, at, group.header.size, "the group's header")
@@ -99,7 +99,9 @@ class _Walk:
             self._order, group.header, group.block_length.name, group.count.name
         )(self._data, at)
         at += group.header.size
-        least = max(block_length + tail_length_min(group.body, self._version), 1)
+        least = block_length + tail_length_min(group.body, self._version)
+        if count > EMPTY_ENTRIES_MAX and not least:
+            raise self.error(path, at, f"{count} entries without bytes; at most {EMPTY_ENTRIES_MAX}")
         if count * least > self._size - at:
             reason = (
                 f"{count} entries of {least} bytes or more do not fit in the {self._size - at} that are left"

@@ -1,4 +1,4 @@
-"""What a schema says, after every reference was resolved, every offset computed and every rule checked."""
+"""The content of a schema: every reference resolved, every offset computed, every rule checked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Primitive:
-    """A number or character as the standard defines it. Floats say null with NaN."""
+    """A number or character as the standard defines it. The null value of floats is NaN."""
 
     name: str
     code: str  # of the struct module
@@ -175,7 +175,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Body:
-    """A fixed block and what follows it: of a message, or of one entry of a group."""
+    """A fixed block with the groups and data after it: of a message, or of one entry of a group."""
 
     name: str
     fields: tuple[Member, ...]
@@ -251,3 +251,14 @@ class SchemaModel:
     header: Composite
     types: dict[str, Type] = field(repr=False)
     messages: tuple[Message, ...] = field(repr=False)
+
+    @property
+    def header_constants(self) -> dict[str, int]:
+        """The constant members of every message's header, which take no bytes on the wire."""
+        members = (member for member in self.header.members if member.is_constant)
+        return {member.name: member.constant for member in members if isinstance(member.constant, int)}
+
+    @property
+    def header_schema_id(self) -> int:
+        """The schema id in headers of this schema: the header's constant, if it has one, else the schema's own id."""
+        return self.header_constants.get("schemaId", self.schema_id)

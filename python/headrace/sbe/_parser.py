@@ -1,4 +1,4 @@
-"""From the elements of a schema to its model. Every rule of the standard that a schema can break is checked here."""
+"""Turns the elements of a schema into its model, and checks every rule of the standard that a schema can break."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def parse(text: str | bytes, file: str, folder: Path | None = None) -> SchemaMod
 
     Args:
         text: The XML document.
-        file: What errors call it.
-        folder: Where files it includes are looked for; without it, including is an error.
+        file: Its name in errors.
+        folder: Where included files are; without it, including a file is an error.
 
     Raises:
         SchemaError: It breaks a rule.
@@ -42,11 +42,14 @@ def parse(text: str | bytes, file: str, folder: Path | None = None) -> SchemaMod
     version = root.integer("version", 0, 0, VERSION_MAX)
     types = Types(root, version)
     header = _header(root, types)
-    messages = tuple(_messages(root, types, version))
+    schema_id = root.integer("id", None, 0, VERSION_MAX)
+    _check_fits(header, "schemaId", schema_id, root)
+    _check_fits(header, "version", version, root)
+    messages = tuple(_messages(root, types, version, header))
     return SchemaModel(
         file=file,
         package=root.get("package"),
-        schema_id=root.integer("id", None, 0, VERSION_MAX),
+        schema_id=schema_id,
         version=version,
         semantic_version=root.get("semanticVersion"),
         order=order,
@@ -62,13 +65,26 @@ def _header(root: Element, types: Types) -> Composite:
     if not isinstance(header, Composite):
         raise root.error(f"the header type '{name}' must be a composite")
     for required in _HEADER_MEMBERS:
-        _unsigned_member(header, required, root, f"the header type '{name}'")
+        _unsigned_member(header, required, root, f"the header type '{name}'", may_be_constant=True)
     return header
 
 
-def _unsigned_member(composite: Composite, name: str, element: Element, what: str) -> Member:
+def _check_fits(header: Composite, name: str, value: int, element: Element) -> None:
+    """Refuse a number that does not fit the header of the schema."""
+    member = header.member(name)
+    if member is None or member.is_constant or not isinstance(member.type, Scalar):
+        return
+    most = (1 << 8 * member.size) - 1
+    if value > most:
+        rule = f"does not fit {name} of the header, a {member.type.primitive.name}: at most {most}"
+        raise element.error(f"{value} {rule}")
+
+
+def _unsigned_member(
+    composite: Composite, name: str, element: Element, what: str, *, may_be_constant: bool = False
+) -> Member:
     member = composite.member(name)
-    if member is None or member.is_constant:
+    if member is None or (member.is_constant and not may_be_constant):
         raise element.error(f"{what} needs a member {name}")
     kind = member.type
     if not isinstance(kind, Scalar) or kind.length != 1 or not kind.primitive.is_unsigned:
@@ -79,7 +95,7 @@ def _unsigned_member(composite: Composite, name: str, element: Element, what: st
     return member
 
 
-def _messages(root: Element, types: Types, version: int) -> Iterable[Message]:
+def _messages(root: Element, types: Types, version: int, header: Composite) -> Iterable[Message]:
     names: set[str] = set()
     template_ids: dict[int, str] = {}
     for element in root:
@@ -97,6 +113,8 @@ def _messages(root: Element, types: Types, version: int) -> Iterable[Message]:
         template_ids[template_id] = name
         since = element.integer("sinceVersion", 0, 0, version)
         body = _BodyReader(types, version).read(element, name, since)
+        _check_fits(header, "templateId", template_id, element)
+        _check_fits(header, "blockLength", body.block_length, element)
         yield Message(name, template_id, body, element.get("description"))
 
 
@@ -164,8 +182,6 @@ class _BodyReader:
         header = self._dimension(element, "dimensionType", "groupSizeEncoding")
         since = self._since(element)
         body = self.read(element, element.name(), since)
-        if not body.block_length and body.is_flat:
-            raise element.error("an entry of a group must take at least one byte")
         what = f"the dimension type '{header.name}'"
         return Group(
             name=body.name,
@@ -181,8 +197,8 @@ class _BodyReader:
         what = f"the data type '{header.name}'"
         length = _unsigned_member(header, "length", element, what)
         content = header.member("varData")
-        if content is None or header.members[-1] is not content or content.end != content.offset:
-            raise element.error(f"{what} needs a last member varData with length='0'")
+        if content is None or header.members[-1] is not content or content.is_constant:
+            raise element.error(f"{what} needs a last member varData")
         encoding = getattr(content.type, "encoding", "")
         limits = self._types.limits(header.name, "length")
         primitive = getattr(length.type, "primitive", PRIMITIVES["uint32"])

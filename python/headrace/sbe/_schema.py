@@ -1,4 +1,4 @@
-"""A schema as users hold it."""
+"""The public class of a schema."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from headrace._arguments import checked
 from headrace.sbe._codec import Header, HeaderCodec, MessageCodec, readable
 from headrace.sbe._codegen import Compiler
 from headrace.sbe._errors import UnknownTemplateError
@@ -28,12 +27,12 @@ class Schema(Mapping[str, MessageCodec]):
         data = schema["NewOrder"].encode(order_id=7, side="BUY")
         message = schema.decode(data)
 
-    Thread-safe. Codecs are made when first used. Pickling a schema reads it anew on the other side.
+    Thread-safe. Codecs are made when first used. Unpickling a schema parses it again.
 
     Attributes:
         schema_id: The schema's id, as in every header.
         version: The version it describes.
-        semantic_version: The version its authors print, for people.
+        semantic_version: The version that its authors state, for people.
         package: Its package name.
         byte_order: ``"little"`` or ``"big"``.
     """
@@ -53,13 +52,12 @@ class Schema(Mapping[str, MessageCodec]):
         self._codecs: dict[str, MessageCodec] = {}
 
     @classmethod
-    @checked
     def from_file(cls, path: str | os.PathLike[str], *, snake_case: bool = False) -> Schema:
         """Read a schema from an XML file, with the files it includes.
 
         Args:
             path: The file.
-            snake_case: Whether ``orderId`` of the schema is ``order_id`` in Python.
+            snake_case: Whether ``orderId`` of the schema becomes ``order_id`` in Python.
 
         Raises:
             SchemaError: The schema breaks a rule.
@@ -69,7 +67,6 @@ class Schema(Mapping[str, MessageCodec]):
         return cls(parse(file.read_bytes(), str(file), file.parent), snake_case=snake_case)
 
     @classmethod
-    @checked
     def from_text(cls, text: str | bytes, *, name: str = "schema", snake_case: bool = False) -> Schema:
         """Read a schema from the text of its XML document; errors call it `name`.
 
@@ -104,7 +101,7 @@ class Schema(Mapping[str, MessageCodec]):
         return None if name is None else self[name]
 
     def header(self, data: Any, offset: int = 0) -> Header:
-        """Read the message header at `offset`, whatever schema it is of.
+        """Read the message header at `offset`, of any schema.
 
         Raises:
             DecodeError: The data is too short.
@@ -112,7 +109,7 @@ class Schema(Mapping[str, MessageCodec]):
         return self._header.read(readable(data), offset)
 
     def decode(self, data: Any, offset: int = 0) -> Any:
-        """Decode the message at `offset`, whichever of this schema's it is. ``type(message)`` tells.
+        """Decode the message at `offset`, of any template of this schema; ``type(message)`` tells which.
 
         Raises:
             UnknownTemplateError: The header is of another schema, or of a template this one does not have.
@@ -120,7 +117,7 @@ class Schema(Mapping[str, MessageCodec]):
         """
         header = self.header(data, offset)
         name = self._names.get(header.template_id)
-        if name is None or header.schema_id != self.schema_id:
+        if name is None or header.schema_id != self.model.header_schema_id:
             what = f"template {header.template_id} of schema {header.schema_id}"
             raise UnknownTemplateError("", "", offset, f"{what} is not in schema {self.schema_id}")
         return self[name].decode(data, offset)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from headrace._extras import needs
-from headrace._names import publish
+from headrace._base.extras import needs
+from headrace._base.names import publish
 from headrace.sbe._batch import Batch, Integers, as_lengths, gather
 from headrace.sbe._block import Blocks
 from headrace.sbe._errors import DecodeError
@@ -21,7 +21,7 @@ from headrace.sbe._tail import Entries, Runs, TailReader
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from headrace.sbe._codec import MessageCodec
+    from headrace.sbe._template import Template
 
 __all__ = ["Selection"]
 
@@ -29,11 +29,11 @@ __all__ = ["Selection"]
 class Selection:
     """The messages of one template that a batch holds. Immutable and thread-safe.
 
-    Reading the header of every message and checking bounds happens here, once; columns are made when asked for. Any
-    array may share memory with the batch.
+    The constructor reads the header of every message and checks bounds, once; columns are made on demand. Any array may
+    share memory with the batch.
     """
 
-    def __init__(self, codec: MessageCodec, batch: Batch) -> None:
+    def __init__(self, codec: Template, batch: Batch) -> None:
         self._codec = codec
         self._batch = batch
         self._order = codec.schema.order
@@ -78,12 +78,12 @@ class Selection:
 
     @cached_property
     def rows(self) -> npt.NDArray[np.intp]:
-        """Which messages of the batch these are, so that ``batch.positions[selection.rows]`` goes with them."""
+        """The indices of these messages in the batch: ``batch.positions[selection.rows]`` are their positions."""
         starts, codec = self._batch.starts, self._codec
         if self._is_even:
             return np.arange(len(self._batch))
         is_ours = self._header_column("templateId", starts) == codec.template_id
-        is_ours &= self._header_column("schemaId", starts) == codec.schema.schema_id
+        is_ours &= self._header_column("schemaId", starts) == codec.schema.header_schema_id
         return np.flatnonzero(is_ours)
 
     @cached_property
@@ -116,12 +116,14 @@ class Selection:
     def _header_column(self, name: str, starts: Integers) -> npt.NDArray[Any]:
         member = self._codec.schema.header.member(name)
         assert member is not None
+        if member.is_constant:
+            return np.full(len(starts), member.constant)
         assert not isinstance(member.type, Composite)
         kind = {1: "u1", 2: "u2", 4: "u4", 8: "u8"}[member.type.primitive.size]
         return gather(self._batch.payload, starts + member.offset, f"{self._order}{kind}")
 
     def _fail(self, index: int) -> NoReturn:
-        """Raises what is wrong with the message of this selection."""
+        """Raise the error for a message of this selection."""
         row = int(self.rows[index])
         explain(
             self._codec.model,
@@ -174,7 +176,7 @@ class Selection:
         """An Arrow record batch; see :meth:`MessageCodec.arrow_schema` for its columns.
 
         Raises:
-            DecodeError: A message is truncated, or a value is none of its enum's, or text is not what it says.
+            DecodeError: A message is truncated, a value is not in its enum, or text does not have its stated encoding.
         """
         with needs("arrow"):
             from headrace.sbe._arrow import ArrowBuilder
@@ -187,7 +189,7 @@ class Selection:
         return self._blocks
 
     def fail_at_field(self, index: int, field: str, reason: str) -> NoReturn:
-        """Raises what is wrong with one message, or `reason` where the message by itself is right."""
+        """Raise the error for one message, or `reason` if the message by itself is right."""
         try:
             self._fail(index)
         except DecodeError as error:
@@ -214,7 +216,7 @@ class Selection:
         return found
 
     def decoded(self) -> list[Any]:
-        """Every message by itself, for templates whose groups hold groups or data."""
+        """Every message decoded by itself, for templates whose groups hold groups or data."""
         decode = self._codec.decode_at
         messages = []
         for index, row in enumerate(self.rows):

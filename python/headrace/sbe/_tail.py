@@ -1,4 +1,4 @@
-"""What follows the blocks of many messages: flat groups and data, found for all messages at once.
+"""The flat groups and data after the blocks of many messages, found for all messages at once.
 
 A group whose entries hold groups or data themselves cannot be found that way: where an entry begins depends on the
 one before it. Messages with such a group are walked one by one, by the generated decoder.
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from headrace.sbe._batch import Bytes, Integers, as_lengths, gather
 from headrace.sbe._block import Blocks, Table
+from headrace.sbe._codegen import EMPTY_ENTRIES_MAX
 from headrace.sbe._model import Composite, Data, Group, Member
 
 __all__ = ["Entries", "Runs", "TailReader"]
@@ -41,7 +42,7 @@ class Entries:
 class TailReader:
     """Reads groups and data in the order in which they lie, moving one cursor for each message.
 
-    `fail` is called with the index of the first message that is wrong and raises what is wrong with it.
+    `fail` is called with the index of the first wrong message and raises its error.
     """
 
     def __init__(
@@ -99,7 +100,8 @@ class TailReader:
         room = self._ends[rows] - self._cursors[rows]
         levels = table.levels(self._versions[rows])
         # Division, because the product of two hostile numbers would overflow.
-        self._require(counts <= room // np.maximum(block_lengths, 1), rows)
+        most = np.where(block_lengths == 0, EMPTY_ENTRIES_MAX, room // np.maximum(block_lengths, 1))
+        self._require(counts <= most, rows)
         self._require((counts == 0) | (block_lengths >= table.required[levels]), rows)
         first = np.repeat(self._cursors[rows], counts)
         within = np.arange(len(first)) - np.repeat(_running_sum(counts)[:-1], counts)

@@ -1,10 +1,9 @@
-"""The types of a schema, resolved when first named, so that they may stand in any order."""
+"""The types of a schema, resolved when first used, so that they may be declared in any order."""
 
 from __future__ import annotations
 
 import codecs
 import struct
-from dataclasses import replace
 
 from headrace.sbe._model import (
     PRIMITIVES,
@@ -61,7 +60,7 @@ class Types:
         return dict(self._resolved)
 
     def named(self, name: str, user: Element) -> Type:
-        """The type of that name; `user` is blamed when there is none."""
+        """The type of that name; the error for an unknown one names `user`."""
         if name in self._resolved:
             return self._resolved[name]
         element = self._elements.get(name)
@@ -78,7 +77,7 @@ class Types:
         return kind
 
     def limits(self, composite: str, member: str) -> tuple[float, float] | None:
-        """Least and greatest value that a member of a composite says it may have."""
+        """The least and greatest value that a member of a composite declares."""
         for element in self._elements[composite]:
             if element.get("name") == member:
                 if element.tag == "ref":
@@ -96,7 +95,7 @@ class Types:
         name = reference.get("type")
         if name not in self._elements:
             instead = f'<type name="{reference.name()}" primitiveType="{name}"/>'
-            raise reference.error(f"'{name}' is no type of the schema: write {instead}")
+            raise reference.error(f"'{name}' is not a type of the schema: write {instead}")
         return self._elements[name]
 
     def _read(self, element: Element) -> Type:
@@ -158,12 +157,8 @@ class Types:
             value = int(_number(child.text, primitive, child))
             if child.name() in values:
                 raise child.error("another value has the same name")
-            if value in values.values():
-                raise child.error(f"another name has the same value '{child.text}'")
             child.integer("sinceVersion", 0, 0, self._version)
             values[child.name()] = value
-        if not values:
-            raise element.error("an enum needs at least one validValue")
         return EnumType(element.name(), primitive, null, tuple(values.items()))
 
     def _set(self, element: Element) -> SetType:
@@ -180,8 +175,6 @@ class Types:
                 raise child.error(f"bit {bit} must be 0 to {primitive.size * 8 - 1} of a {primitive.name}")
             if child.name() in choices:
                 raise child.error("another choice has the same name")
-            if bit in choices.values():
-                raise child.error(f"another choice has bit {bit}")
             choices[child.name()] = bit
         return SetType(element.name(), primitive, tuple(choices.items()))
 
@@ -209,33 +202,37 @@ class Types:
             position = members[-1].end if members else 0
             since = child.integer("sinceVersion", 0, 0, self._version)
             if child.tag == "ref":
-                members.append(self.member(child, child.required("type"), position, since))
+                members.append(self._use(child, child.required("type"), position, since))
             else:
                 members.append(self._placed(child, self._read(child), child, position, since))
         return members
 
     def member(self, element: Element, type_name: str, position: int, since: int) -> Member:
-        """A field or a `ref`: a use of a named type."""
+        """A field: a use of a named type."""
         kind = self.named(type_name, element)
         if isinstance(kind, Scalar) and not kind.length:
             raise element.error(f"type '{type_name}' has length='0', which only varData may have")
+        return self._use(element, type_name, position, since)
+
+    def _use(self, element: Element, type_name: str, position: int, since: int) -> Member:
+        kind = self.named(type_name, element)
         return self._placed(element, kind, self._elements.get(type_name), position, since)
 
     def _placed(
         self, element: Element, kind: Type, declared: Element | None, position: int, since: int
     ) -> Member:
         """A member of `kind` at the first free `position`, or at the offset it asks for."""
-        inherited = declared.get("presence") if declared is not None and isinstance(kind, Scalar) else ""
+        inherited = declared.get("presence") if declared is not None else ""
         presence = _presence(element, inherited or "required")
+        name = element.name()
+        if presence == "constant":
+            # Without bytes, it has no place: an offset says nothing.
+            constant = self._constant(element, kind, declared)
+            return Member(name, kind, position, since, is_constant=True, constant=constant)
         offset = element.integer("offset", position, 0, BLOCK_LENGTH_MAX)
         if offset < position:
             raise element.error(f"offset={offset} lies before the end of the element before it, {position}")
-        member = Member(element.name(), kind, offset, since, optional=presence == "optional")
-        if presence != "constant":
-            return member
-        return replace(
-            member, offset=position, is_constant=True, constant=self._constant(element, kind, declared)
-        )
+        return Member(name, kind, offset, since, optional=presence == "optional")
 
     def _constant(self, element: Element, kind: Type, declared: Element | None) -> int | float | str:
         reference = element.get("valueRef") or (declared.get("valueRef") if declared is not None else "")
@@ -263,7 +260,7 @@ class Types:
 
 def _check_depth(element: Element, depth: int) -> None:
     if depth > COMPOSITE_DEPTH_MAX:
-        rule = f"{COMPOSITE_DEPTH_MAX} of them may lie within each other, and these are more"
+        rule = f"{COMPOSITE_DEPTH_MAX} of them may be nested, and these are more"
         raise element.error(f"{rule}: put the members of inner ones directly into an outer one")
 
 
@@ -294,7 +291,7 @@ def _presence(element: Element, default: str) -> str:
 
 
 def _null(text: str, primitive: Primitive, element: Element) -> int | float:
-    """A null value as it comes back from the wire, where a float has 32 bits: no other would compare equal to it."""
+    """A null value as decoded from the wire, where a float has 32 bits: no other value would compare equal to it."""
     value = _number(text, primitive, element)
     if primitive.name != "float":
         return value

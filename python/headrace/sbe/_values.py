@@ -25,7 +25,7 @@ __all__ = [
 
 
 class Naming:
-    """How names of the schema become names in Python."""
+    """Turns names of the schema into names in Python."""
 
     def __init__(self, snake_case: bool) -> None:
         self.snake_case = snake_case
@@ -40,7 +40,7 @@ class Naming:
         return f"{name}_" if keyword.iskeyword(name) else name
 
     def all(self, names: Iterable[str]) -> list[str]:
-        """Names beside each other, kept distinct."""
+        """Several names at once, kept distinct."""
         taken: list[str] = []
         for name in map(self.of, names):
             while name in taken:
@@ -52,7 +52,7 @@ class Naming:
 class Record(tuple[Any, ...]):
     """Values of a message, composite or group entry: a tuple whose items are also attributes, like a named tuple.
 
-    Made by calling a subclass with all values as one iterable, which is the fastest way Python has.
+    Made by calling a subclass with all values as one iterable, which is the fastest way in Python.
     """
 
     __slots__ = ()
@@ -66,7 +66,7 @@ class Record(tuple[Any, ...]):
         """A copy with some values changed.
 
         Raises:
-            TypeError: A name is that of no field.
+            TypeError: A name is not a field.
         """
         values = [changes.pop(name, value) for name, value in zip(self._fields, self, strict=True)]
         if changes:
@@ -117,19 +117,23 @@ def enum_class(kind: EnumType) -> type[enum.Enum]:
 
 
 def enum_decoder(kind: EnumType, members: type[enum.Enum]) -> dict[Any, Any]:
-    """From what ``struct`` unpacks to the member; the null value to ``None``."""
+    """A function from the value that ``struct`` unpacks to the member; from the null value to ``None``."""
     raw: Any = _character if kind.primitive.name == "char" else int
     found: dict[Any, Any] = {raw(int(kind.null)): None}
-    found.update(zip((raw(value) for _, value in kind.values), members, strict=True))
+    found.update((raw(value), member) for member, value in _values_of(kind, members))
     return found
 
 
+def _values_of(kind: EnumType, members: type[enum.Enum]) -> Iterator[tuple[enum.Enum, int]]:
+    """Each value with its member; of two names of one value, the second is an alias of the first's member."""
+    for member, (_, value) in zip(members.__members__.values(), kind.values, strict=True):
+        yield member, value
+
+
 def enum_encoder(kind: EnumType, members: type[enum.Enum]) -> dict[Any, Any]:
-    """From a member, its value or its name to what ``struct`` packs."""
+    """A function from a member, its value or its name to the value that ``struct`` packs."""
     raw: Any = _character if kind.primitive.name == "char" else int
-    found: dict[Any, Any] = {
-        member: raw(value) for member, (_, value) in zip(members, kind.values, strict=True)
-    }
+    found: dict[Any, Any] = {member: raw(value) for member, value in _values_of(kind, members)}
     for name, value in kind.values:
         found.setdefault(name, raw(value))
     found.setdefault(None, raw(int(kind.null)))
@@ -248,6 +252,6 @@ def character_encoder(kind: Scalar) -> Any:
 def constant_value(member: Member, enums: Mapping[EnumType, type[enum.Enum]]) -> Any:
     """A constant as Python shows it: a member of its enum, a number, or text."""
     if isinstance(member.type, EnumType):
-        values = [value for _, value in member.type.values]
-        return list(enums[member.type])[values.index(int(member.constant or 0))]
+        values = _values_of(member.type, enums[member.type])
+        return next(found for found, value in values if value == member.constant)
     return member.constant

@@ -1,4 +1,4 @@
-"""The XML under a schema: elements that know where they are, attributes that are checked, included files."""
+"""The XML of a schema: elements that know their place, checked attributes, included files."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ class Element:
         return f"{self.parent.path} > {own}"
 
     def error(self, rule: str) -> SchemaError:
-        """What to raise when this element breaks a rule."""
+        """The error for a rule that this element breaks."""
         return SchemaError(self.file, self.path, rule)
 
     def get(self, attribute: str, default: str = "") -> str:
-        """An attribute, or what it is without."""
+        """An attribute, or its default."""
         return self.node.get(attribute, default).strip()
 
     def required(self, attribute: str) -> str:
-        """An attribute that must be there and say something."""
+        """An attribute that must not be missing or empty."""
         value = self.get(attribute)
         if not value:
             raise self.error(f"needs the attribute {attribute}")
@@ -86,7 +86,7 @@ class Element:
 
     @property
     def text(self) -> str:
-        """What stands between its tags."""
+        """The text between its tags."""
         return (self.node.text or "").strip()
 
 
@@ -95,7 +95,7 @@ def _local(tag: str) -> str:
 
 
 def read_schema(text: str | bytes, file: str, folder: Path | None) -> Element:
-    """The root of a schema, with the files it includes put in place."""
+    """The root of a schema, with included files inserted."""
     root = _parse(text, file)
     if _local(root.tag) != "messageSchema":
         raise SchemaError(file, _local(root.tag), "the outermost element must be messageSchema")
@@ -112,7 +112,7 @@ def _parse(text: str | bytes, file: str) -> ElementTree.Element:
 
 def _include(node: ElementTree.Element, file: str, folder: Path | None, depth: int, nesting: int) -> None:
     if nesting > _NESTING_MAX:
-        rule = f"{_NESTING_MAX} elements may lie within each other, and these are more"
+        rule = f"{_NESTING_MAX} elements may be nested, and these are more"
         raise SchemaError(file, _local(node.tag), f"{rule}: put inner ones directly into an outer one")
     for index, child in enumerate(list(node)):
         if child.tag != _INCLUDE:

@@ -18,7 +18,7 @@ client takes bytes or a :class:`CredentialsSupplier`. ``docs/user/how-to/secure.
 
 from __future__ import annotations
 
-from headrace._names import publish as _publish
+from headrace._base.names import publish as _publish
 from headrace.security.authentication import Accepted, Authenticator, Challenge, Rejected, Verdict
 from headrace.security.authorisation import AuthorisationService
 from headrace.security.credentials import CredentialsSupplier, FileCredentials, UserCredentials

@@ -45,8 +45,8 @@ class Challenge:
 
     Attributes:
         challenge: What it is sent.
-        on_response: Called with what the client answers; gives the next verdict. It runs as
-            :meth:`Authenticator.on_connect` does, and not at all if the client does not answer in time.
+        on_response: Called with the client's response; returns the next verdict. It runs as
+            :meth:`Authenticator.on_connect` does, and not at all if the client does not respond in time.
     """
 
     challenge: bytes = field(repr=False)

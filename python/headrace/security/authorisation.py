@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
-__all__ = ["AllowAll", "AuthorisationService", "DenyAll"]
+from headrace.security.verdicts import described, discarded
+
+__all__ = ["AllowAll", "AuthorisationService", "DenyAll", "is_allowed"]
 
 
 class AuthorisationService(Protocol):
@@ -15,8 +18,9 @@ class AuthorisationService(Protocol):
     ) -> bool:
         """Whether a client may send a request.
 
-        Runs on the thread of the archive for each request, so it must not wait for anything. What it raises denies the
-        request; the archive's error log then has the exception's class and line.
+        Runs on the thread of the archive, or of the cluster's member, for each request, so it must not wait for
+        anything, and cannot be ``async``. Only ``True`` itself allows a request. What it raises, or returns instead of
+        ``True`` or ``False``, denies the request; the error log then has the class of it, and the line that raised it.
 
         Args:
             protocol_id: The schema: 101 for requests to an archive.
@@ -46,3 +50,32 @@ class DenyAll:
     ) -> bool:
         """Never."""
         return False
+
+
+def is_allowed(
+    service: AuthorisationService,
+    protocol_id: int,
+    action_id: int,
+    action_type: int | None,
+    principal: bytes,
+    on_failure: Callable[[str], object],
+) -> bool:
+    """Ask a service, which may do anything: only ``True`` itself allows a request.
+
+    Args:
+        service: Which.
+        protocol_id: As for :meth:`AuthorisationService.is_authorised`, as are the next three.
+        action_id: See there.
+        action_type: See there.
+        principal: See there.
+        on_failure: Told why the service could not decide.
+    """
+    try:
+        returned: object = service.is_authorised(protocol_id, action_id, action_type, principal)
+    except Exception as failure:
+        on_failure(f"the authorisation service failed, and the request is denied: {described(failure)}")
+        return False
+    if not isinstance(returned, bool):
+        found = discarded(returned)
+        on_failure(f"the authorisation service must return True or False, and the request is denied: {found}")
+    return returned is True

@@ -6,14 +6,14 @@ import os
 from pathlib import Path
 from typing import Protocol
 
-from headrace._checks import wrong
-from headrace._exceptions import AuthenticationError, ConfigError
+from headrace._base.checks import wrong
+from headrace._base.exceptions import AuthenticationError, ConfigError
 
 __all__ = ["CredentialsSupplier", "FileCredentials", "UserCredentials", "supplier_of"]
 
-_NO_ANSWER = (
-    "a challenge is to be answered, which fixed credentials cannot: give credentials= an object of "
-    "your own with encoded_credentials() and on_challenge(challenge)"
+_NO_RESPONSE = (
+    "fixed credentials cannot respond to a challenge: pass credentials= an object with "
+    "encoded_credentials() and on_challenge(challenge)"
 )
 
 
@@ -29,7 +29,7 @@ class CredentialsSupplier(Protocol):
         ...
 
     def on_challenge(self, challenge: bytes) -> bytes:
-        """The answer to a challenge."""
+        """Return the response to a challenge."""
         ...
 
 
@@ -44,12 +44,12 @@ class _Fixed:
         return self._credentials
 
     def on_challenge(self, challenge: bytes) -> bytes:
-        """See :class:`CredentialsSupplier`. There is no answer.
+        """See :class:`CredentialsSupplier`. Fixed bytes cannot respond.
 
         Raises:
             AuthenticationError: Always.
         """
-        raise AuthenticationError(_NO_ANSWER)
+        raise AuthenticationError(_NO_RESPONSE)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(...)"

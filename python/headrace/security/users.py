@@ -15,10 +15,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace._arguments import checked_class
-from headrace._checks import wrong
-from headrace._exceptions import HeadraceError
-from headrace._extras import needs
+from headrace._base.checks import wrong
+from headrace._base.exceptions import HeadraceError
+from headrace._base.extras import needs
 from headrace.security.authentication import Accepted, Rejected, Verdict
 
 if TYPE_CHECKING:
@@ -46,7 +45,6 @@ def _hasher() -> PasswordHasher:
     return PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
 
 
-@checked_class
 class UsersFile:
     """A file of users. Each change replaces it in one step: who reads it finds the old one or the new one.
 
@@ -82,7 +80,7 @@ class UsersFile:
             or name[0] == "#"
             or not name.isprintable()
         ):
-            rule = f"must be printable text of 1 to {_NAME_LENGTH_MAX} bytes, without a colon and no # at its begin"
+            rule = f"must be printable text of 1 to {_NAME_LENGTH_MAX} bytes, without a colon, and not beginning with #"
             raise wrong("name", name, rule)
         if not 0 < len(secret.encode()) <= _SECRET_LENGTH_MAX:
             raise wrong("secret", secret, f"must be text of 1 to {_SECRET_LENGTH_MAX} bytes")
@@ -138,7 +136,7 @@ def _read(path: Path) -> tuple[dict[str, str], list[str]]:
     except OSError as failure:
         raise UsersFileError(f"the file of users {path} cannot be read: {failure}") from failure
     except UnicodeDecodeError:
-        raise UsersFileError(f"the file of users {path} is no UTF-8 text") from None
+        raise UsersFileError(f"the file of users {path} is not UTF-8 text") from None
     users: dict[str, str] = {}
     lines = text.splitlines()
     for number, line in enumerate(lines, 1):
@@ -199,7 +197,6 @@ def _unchanged(place: Path, failure: OSError) -> UsersFileError:
     return UsersFileError(f"the file of users {place} cannot be changed: {failure}")
 
 
-@checked_class
 class UsersAuthenticator:
     """Accepts the users of a file, by credentials ``name:secret``; the principal is the name, as UTF-8.
 
@@ -242,7 +239,7 @@ class UsersAuthenticator:
         if now == hashed:
             return Accepted(name.encode())
         return Rejected(
-            f"user {name!r} was removed" if now is None else f"user {name!r} has another secret now"
+            f"user {name!r} was removed" if now is None else f"user {name!r} has a new secret now"
         )
 
     def _current(self) -> dict[str, str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import queue
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 from headrace.security.authentication import Accepted, Authenticator, Challenge, Rejected, Verdict
@@ -19,7 +19,7 @@ from headrace.security.users import UsersFileError
 # Threads whose calls have not returned. With so many, clients that connect wait for them.
 _LEFT_BEHIND_MAX = 4
 
-__all__ = ["PendingVerdict", "Verdicts", "described"]
+__all__ = ["PendingVerdict", "Verdicts", "described", "discarded"]
 
 
 class PendingVerdict:
@@ -69,7 +69,7 @@ class PendingVerdict:
             if isinstance(found, Accepted | Rejected | Challenge):
                 verdict = found
             else:
-                self.failure = f"it returned an object of class {type(found).__name__}, no verdict"
+                self.failure = f"it must return a verdict: {discarded(found)}"
         except BaseException as failure:
             self.failure = described(failure)
         self._verdict = verdict
@@ -108,9 +108,9 @@ class Verdicts:
             return accepted
         return self._begin(lambda: authenticator.on_connect(credentials))
 
-    def on_response(self, challenge: Challenge, answer: bytes) -> PendingVerdict:
-        """Begin to judge the answer to a challenge."""
-        return self._begin(lambda: challenge.on_response(answer))
+    def on_response(self, challenge: Challenge, response: bytes) -> PendingVerdict:
+        """Begin to judge the response to a challenge."""
+        return self._begin(lambda: challenge.on_response(response))
 
     def recheck(self, accepted: Accepted) -> PendingVerdict | None:
         """Begin to judge a client again that was accepted; ``None`` if it stays so."""
@@ -156,6 +156,14 @@ class Verdicts:
     def close(self) -> None:
         """End the thread after the calls that were begun. Does not wait for it: a call may block for ever."""
         self._calls.put(None)
+
+
+def discarded(returned: object) -> str:
+    """Drop a plug-in's result that is not a verdict, and name its class: the object may have a secret."""
+    if isinstance(returned, Coroutine):
+        returned.close()
+        return "it returned a coroutine, which nothing awaits: the method must not be async"
+    return f"it returned an object of class {type(returned).__name__}"
 
 
 def described(failure: BaseException) -> str:

@@ -87,8 +87,8 @@ frame is used with two filters. A loaded frame is what was recorded when it was 
 
 from __future__ import annotations
 
-from headrace._extras import needs
-from headrace._names import publish as _publish
+from headrace._base.extras import needs
+from headrace._base.names import publish as _publish
 
 with needs("spark"):
     from headrace.spark._codecs import packed

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headrace._exceptions import ConfigError
+from headrace._base.exceptions import ConfigError
 from headrace.archive.files import checksum_named
 from headrace.channel import ChannelUri
 from headrace.spark._option_values import INT32, MILLISECONDS, Options, refuse

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headrace._exceptions import (
+from headrace._base.exceptions import (
     ArchiveError,
     ArchiveTimeoutError,
     AuthenticationError,
@@ -24,6 +23,7 @@ from headrace._exceptions import (
     PublicationError,
     RegistrationError,
 )
+from headrace._base.own_address import own_address
 from headrace.archive import Archive, ArchiveFileError, ErrorCode
 from headrace.channel import ChannelUri
 from headrace.client import Client
@@ -93,7 +93,7 @@ class RangeReplay:
             ArchiveError: The replay ended.
             ArchiveTimeoutError: The archive has sent nothing for too long.
         """
-        if self._replay.has_ended():
+        if self._replay.has_ended:
             self._replay.confirm_end()
             text = (
                 f"it ended at position={position}, and when the query was planned, {self._limit} was recorded: the "
@@ -123,7 +123,7 @@ def replayed(service: ArchiveService, part: RecordingRange) -> Iterator[RangeRep
         try:
             while (image := replay.image) is None:
                 replay.subscription.wait_until_connected(_WAIT_S)
-                replay.has_ended()
+                _ = replay.has_ended  # raises when the replay cannot begin any more
             yield RangeReplay(replay, image, part, service.timeout_s)
         except _FAILURES:
             # With the session gone, ending the replay waits for no answer: what went wrong is known.
@@ -222,18 +222,13 @@ def _own_channel(service: ArchiveService) -> str:
     control = ChannelUri(service.control_channel)
     if control.media == "ipc":
         return "aeron:ipc"
-    host, _, port = (control.get("endpoint") or "").rpartition(":")
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host.strip("[]"), int(port), type=socket.SOCK_DGRAM
-        )[0]
-        with socket.socket(family, kind, protocol) as probe:
-            # Sends nothing: the system looks up the way and the address at its beginning.
-            probe.connect(address)
-            own = probe.getsockname()[0]
+        own = own_address(control.get("endpoint") or "")
     except (OSError, ValueError) as failure:
-        refuse("controlChannel", service.control_channel, f"its endpoint is no address and port: {failure}")
-    return f"aeron:udp?endpoint={f'[{own}]' if family == socket.AF_INET6 else own}:0"
+        refuse(
+            "controlChannel", service.control_channel, f"its endpoint is not an address and a port: {failure}"
+        )
+    return f"aeron:udp?endpoint={own}:0"
 
 
 def _forget(service: ArchiveService) -> None:

@@ -101,4 +101,4 @@ class ClusterLogCodec:
             try:
                 decode(payloads[int(index)].as_py())
             except MessageError as error:
-                raise Unreadable(f"it is no entry of a cluster's log: {error}") from error
+                raise Unreadable(f"it is not an entry of a cluster's log: {error}") from error

@@ -140,7 +140,7 @@ class _PythonCodec:
                 array = array if array.type == field.type else array.cast(field.type)
             except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
                 raise Unreadable(
-                    f"the decoder made a {field.name} that is no {field.type}: {error}"
+                    f"the decoder made a {field.name} that is not of type {field.type}: {error}"
                 ) from error
             if len(array) != len(payloads):
                 refuse(

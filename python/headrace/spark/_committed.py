@@ -7,8 +7,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from headrace._arguments import checked
-from headrace._checks import wrong
+from headrace._base.checks import wrong
 from headrace.spark._envelope import Attempt, EnvelopeError, Marker, Row, unpack
 
 __all__ = ["CommittedBatch", "CommittedBatches"]
@@ -122,7 +121,6 @@ class CommittedBatches:
         ConfigError: A number is below -1.
     """
 
-    @checked
     def __init__(self, after: int | Mapping[uuid.UUID, int] | None = None) -> None:
         given: Mapping[uuid.UUID, int] = after if isinstance(after, Mapping) else {}
         self._after = None if isinstance(after, Mapping) else after
@@ -154,7 +152,6 @@ class CommittedBatches:
             for query_id, query in self._queries.items()
         }
 
-    @checked
     def forget(self, query_id: uuid.UUID) -> None:
         """Drop what is kept of a query, of which no more will come; it need not be known.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from headrace._exceptions import HeadraceError
+from headrace._base.exceptions import HeadraceError
 from headrace.spark._decoded import Codec, Decoded, Unreadable
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from headrace._exceptions import HeadraceError
+from headrace._base.exceptions import HeadraceError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,9 +34,9 @@ def delta_sink(table: str | os.PathLike[str], application: str) -> Callable[[Dat
             last = DeltaTable(path).transaction_version(application)
             if last is not None and last > batch_id:
                 raise HeadraceError(
-                    f"{path}: application={application} has batch {last}, and batch {batch_id} comes now. Only "
-                    "the last batch can come again, so this query has another checkpoint: give it another "
-                    "application name"
+                    f"{path}: application={application} already has batch {last}, and this is batch "
+                    f"{batch_id}. Only the last batch can repeat, so this query has another "
+                    "checkpoint: give it another application name"
                 )
             if last == batch_id:
                 return

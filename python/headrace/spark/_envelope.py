@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as compute
 
-from headrace._exceptions import HeadraceError
+from headrace._base.exceptions import HeadraceError
 
 __all__ = [
     "Attempt",

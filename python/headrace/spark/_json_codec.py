@@ -47,7 +47,9 @@ class JsonCodec:
             try:
                 _parsed([b"{}"], pa.schema([field]), "mark")
             except pa.ArrowNotImplementedError:
-                rule = "codec=json makes no maps and no intervals: leave the field out, or decode it with codec=python"
+                rule = (
+                    "codec=json does not decode maps or intervals: leave the field out, or use codec=python"
+                )
                 refuse("payloadSchema", f"{field.name} {self._types[field.name]}", rule)
 
     def decode(self, payloads: pa.BinaryArray, wanted: pa.Schema) -> Decoded:
@@ -73,9 +75,9 @@ class JsonCodec:
         except ValueError as error:
             return str(error)
         except RecursionError:
-            return "it is nested too deep, and does not fit"
+            return "it is nested too deeply"
         if not isinstance(value, dict):
-            return "it is no JSON object"
+            return "it is not a JSON object"
         return f"it does not fit {', '.join(f'{name} {kind}' for name, kind in self._types.items())}"
 
 
@@ -105,7 +107,7 @@ def _line(payload: bytes, end: bytes, number: int) -> bytes:
     """An object with the payload's in it, at whose end is the payload's number."""
     value = payload.rstrip(_SPACE)
     if value[-1:] != b"}":
-        raise pa.ArrowInvalid("a payload is no JSON object")
+        raise pa.ArrowInvalid("a payload is not a JSON object")
     fields = value[:-1]
     comma = b"" if fields.rstrip(_SPACE)[-1:] == b"{" else b","
     return b'{"value":%b%b%b%d}}' % (fields, comma, end, number)

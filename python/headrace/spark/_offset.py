@@ -18,7 +18,7 @@ import json
 from collections.abc import Set as AbstractSet
 from typing import Any, NoReturn
 
-from headrace._exceptions import HeadraceError
+from headrace._base.exceptions import HeadraceError
 
 __all__ = ["Offset", "Positions", "began", "ended", "offset_of", "positions", "unfinished"]
 
@@ -74,7 +74,7 @@ def unfinished(offset: Offset) -> Positions:
 def _check(offset: object) -> None:
     """Refuse what this source has not written: it comes from a file that other programs can write."""
     if not isinstance(offset, dict):
-        _refuse(offset, "is no JSON object")
+        _refuse(offset, "is not a JSON object")
     for key, value in offset.items():
         if key == _ENDED:
             if not (isinstance(value, list) and all(map(_is_count, value))):
@@ -111,7 +111,7 @@ def _is_count(value: object) -> bool:
 
 def _refuse(offset: object, rule: str) -> NoReturn:
     raise HeadraceError(
-        f"the offset in the query's checkpoint is none of this source: {rule}; offset={json.dumps(offset)}. "
+        f"the offset in the query's checkpoint is not one of this source: {rule}; offset={json.dumps(offset)}. "
         "Restore the checkpoint, or start the query with a new one"
     )
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NoReturn
 
-from headrace._exceptions import ConfigError
+from headrace._base.exceptions import ConfigError
 from headrace.channel import parse_size
 
 __all__ = ["INT32", "MILLISECONDS", "Options", "refuse"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headrace._exceptions import ConfigError
+from headrace._base.exceptions import ConfigError
 from headrace.archive.files import check_hold_name
 from headrace.spark._archive_options import ARCHIVE_OPTIONS, ArchiveFiles, ArchiveService, archive_of
 from headrace.spark._option_values import INT32, Options, refuse

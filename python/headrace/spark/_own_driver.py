@@ -6,8 +6,8 @@ import os
 import subprocess
 import uuid
 
-from headrace._config import default_directory
-from headrace._fork import forget_in_children, is_own
+from headrace._base.fork import forget_in_children, is_own
+from headrace._settings.config import default_directory
 from headrace.driver import MediaDriver
 
 __all__ = ["OwnDriver"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headrace._exceptions import PublicationTimeoutError
+from headrace._base.exceptions import PublicationTimeoutError
 from headrace.client import Client
 
 if TYPE_CHECKING:

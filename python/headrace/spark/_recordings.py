@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from headrace._exceptions import ArchiveError
+from headrace._base.exceptions import ArchiveError
 from headrace.archive import ArchiveFileError, ErrorCode
 from headrace.archive.files import ArchiveDirectory
 from headrace.spark import _archive_service

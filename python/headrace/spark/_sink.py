@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from headrace._exceptions import HeadraceError
+from headrace._base.exceptions import HeadraceError
 from headrace.spark._envelope import Attempt, marker_message, new_attempt, row_messages
 from headrace.spark._option_values import refuse
 from headrace.spark._publishing import send
@@ -85,7 +85,7 @@ def _publish(
             continue
         payloads = batch.column(options.payload_column)
         if payloads.null_count:
-            refuse("payloadColumn", options.payload_column, "has a null, which is no message")
+            refuse("payloadColumn", options.payload_column, "has a null, which cannot be a message")
         payloads = payloads.cast(pa.binary())
         if options.is_marked:
             payloads = row_messages(payloads, uuid.UUID(query_id), batch_id, attempt, count)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headrace._config import default_directory
+from headrace._settings.config import default_directory
 from headrace.spark._option_values import INT32, MILLISECONDS, Options, refuse
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from headrace._exceptions import ConfigError
+from headrace._base.exceptions import ConfigError
 from headrace.archive import ArchiveFileError
 from headrace.spark._archive_options import ArchiveFiles
 from headrace.spark._columns import batches

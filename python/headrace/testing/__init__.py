@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from headrace._names import publish as _publish
+from headrace._base.names import publish as _publish
 from headrace.testing.clock import ManualClock
 from headrace.testing.conditions import PERFECT, Conditions, NetworkPath, PathCounters, path_random
 from headrace.testing.loss import fixed_loss, gap_loss, random_loss

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from headrace._arguments import checked
-
 _PREFIX = "aeron.udp.channel"
 _ARGUMENTS = f"{_PREFIX}.transport.bindings"
 _TYPES = ("PAD", "DATA", "NAK", "SM", "ERR", "SETUP", "RTTM")
 
 
-@checked
 def random_loss(rate: float, *, seed: int, frames: Iterable[str] = ("DATA",)) -> dict[str, str]:
     """Drops datagrams at random.
 
@@ -40,7 +37,6 @@ def random_loss(rate: float, *, seed: int, frames: Iterable[str] = ("DATA",)) ->
     return _settings("loss", "loss", f"rate={rate}|seed={seed}|recv-msg-mask={mask:#x}")
 
 
-@checked
 def fixed_loss(*, term_id: int, term_offset: int, length: int) -> dict[str, str]:
     """Drops the first transmission of what overlaps a range of a term, in each stream.
 
@@ -60,7 +56,6 @@ def fixed_loss(*, term_id: int, term_offset: int, length: int) -> dict[str, str]
     )
 
 
-@checked
 def gap_loss(*, term_id: int, distance: int, length: int, count: int) -> dict[str, str]:
     """Drops the first transmission of `length` bytes at each multiple of `distance` in a term, in each stream.
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
-from headrace._fork import is_own
+from headrace._base.fork import is_own
 
 _SUBNETS = itertools.count(1)
 _STOP_TIMEOUT_S = 5.0

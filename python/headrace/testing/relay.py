@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from types import TracebackType
 
-from headrace._checks import wrong
+from headrace._base.checks import wrong
 from headrace.testing.conditions import PERFECT, Conditions, NetworkPath, PathCounters, path_random
 from headrace.testing.seeds import choose_seed, replay_note
 

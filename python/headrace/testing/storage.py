@@ -1,6 +1,6 @@
 """The disk of a simulated machine: it keeps for certain only what was synced, fills up, fails, and stops at any step.
 
-It takes the place of the directory in which an archive keeps its files; see `headrace.archive.files.storage`.
+It takes the place of the directory in which an archive keeps its files; see `headrace._agent.storage`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from headrace.archive.files.storage import StorageFile
+    from headrace._agent.storage import StorageFile
     from headrace.clock import Clock
 
 __all__ = ["PAGE_LENGTH", "Killed", "SimulatedStorage"]
@@ -219,7 +219,7 @@ class SimulatedStorage:
         twin.files, twin.locked, twin.modified = _Files(twin._stored), set(), dict(self.modified)
         return twin
 
-    # --- what an archive does with it: see headrace.archive.files.storage.Storage ------------------------------------
+    # --- what an archive does with it: see headrace._agent.storage.Storage ------------------------------------
 
     def names(self) -> list[str]:
         """Names of all files, sorted."""
@@ -402,7 +402,7 @@ def _apply(change: dict[str, _Stored | None], names: dict[str, _Stored]) -> None
 
 
 class _SimulatedFile:
-    """One open file; see `headrace.archive.files.storage.StorageFile`."""
+    """One open file; see `headrace._agent.storage.StorageFile`."""
 
     def __init__(self, storage: SimulatedStorage, name: str, stored: _Stored) -> None:
         self._storage = storage

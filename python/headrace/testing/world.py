@@ -20,10 +20,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from headrace import _core
-from headrace._closing import Closing
-from headrace._exceptions import ConfigError, HeadraceError
-from headrace._fork import is_own
-from headrace._settings import DriverConfig
+from headrace._base.closing import Closing
+from headrace._base.exceptions import ConfigError, HeadraceError
+from headrace._base.fork import is_own
+from headrace._settings.keywords import DriverConfig
 from headrace.client import Client
 from headrace.clock import Clock
 from headrace.event_log import read_events
@@ -36,9 +36,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Unpack
 
-    from headrace._settings import DriverSettings
+    from headrace._settings.keywords import ArchiveSettings, DriverSettings
     from headrace.archive import ArchiveServer
-    from headrace.archive.server.keywords import ArchiveSettings
     from headrace.client._keywords import ClientKeywords
 
 __all__ = ["Link", "Node", "World", "WorldTimeoutError"]

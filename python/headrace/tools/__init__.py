@@ -12,12 +12,18 @@ driver's.
 
 from __future__ import annotations
 
-from headrace._counter_record import CounterRecord
-from headrace._names import publish as _publish
+from headrace._base.counter_record import CounterRecord
+from headrace._base.names import publish as _publish
 from headrace.cnc.cnc_file import CncFile, CncHeader
 from headrace.cnc.counters import CountersReader
 from headrace.cnc.error_log import ErrorEntry, read_error_log
-from headrace.cnc.faults import DriverFileMissingError, DriverGoneError, DriverNotReadyError, FileFormatError
+from headrace.cnc.faults import (
+    DriverFileMissingError,
+    DriverFileRefusedError,
+    DriverGoneError,
+    DriverNotReadyError,
+    FileFormatError,
+)
 from headrace.tools.counter_types import CounterType, Group, StreamKey, channel_of, counter_type, stream_key
 from headrace.tools.filters import CounterFilter
 from headrace.tools.loss_report import LossEntry, read_loss_report
@@ -29,6 +35,7 @@ from headrace.tools.streams import (
     Reader,
     ReceivePath,
     StreamState,
+    Unrepaired,
     group_streams,
 )
 
@@ -41,6 +48,7 @@ __all__ = [
     "CountersReader",
     "Destination",
     "DriverFileMissingError",
+    "DriverFileRefusedError",
     "DriverGoneError",
     "DriverNotReadyError",
     "Drops",
@@ -54,6 +62,7 @@ __all__ = [
     "ReceivePath",
     "StreamKey",
     "StreamState",
+    "Unrepaired",
     "channel_of",
     "counter_type",
     "group_streams",

@@ -7,7 +7,7 @@ import struct
 from dataclasses import dataclass
 from enum import StrEnum
 
-from headrace._counter_record import CounterRecord
+from headrace._base.counter_record import CounterRecord
 from headrace.cnc.counters import KEY_LENGTH
 
 
@@ -84,6 +84,8 @@ SEND_DESTINATION = 2105
 RETRANSMITS_SENT = 2106
 RECEIVE_DESTINATION = 2107
 IMAGE_DROPS = 2108
+PUBLICATION_UNREPAIRED = 2109
+IMAGE_UNREPAIRED = 2110
 
 COUNTER_TYPES: dict[int, CounterType] = {
     SYSTEM_TYPE: CounterType("system", Group.SYSTEM),
@@ -115,6 +117,8 @@ COUNTER_TYPES: dict[int, CounterType] = {
     RETRANSMITS_SENT: CounterType("snd-retransmits", Group.PUBLICATIONS, Reading.COUNT, True),
     RECEIVE_DESTINATION: CounterType("rcv-destination", Group.CHANNELS, Reading.COUNT),
     IMAGE_DROPS: CounterType("rcv-drops", Group.SUBSCRIPTIONS, Reading.EPOCH_MS, True),
+    PUBLICATION_UNREPAIRED: CounterType("snd-unrepaired", Group.PUBLICATIONS, Reading.EPOCH_MS, True),
+    IMAGE_UNREPAIRED: CounterType("rcv-unrepaired", Group.SUBSCRIPTIONS, Reading.EPOCH_MS, True),
     100: CounterType("rec-pos", Group.ARCHIVE, Reading.POSITION),
 }
 
@@ -207,6 +211,12 @@ def dropped_by(record: CounterRecord) -> tuple[str, str]:
     return source, place
 
 
+def mtu_of(record: CounterRecord) -> int:
+    """Of a ``snd-unrepaired`` or ``rcv-unrepaired`` counter: the stream's longest datagram; 0 if it does not say."""
+    _, _, mtu = record.label.rpartition(" mtu=")
+    return int(mtu) if mtu.isdecimal() else 0
+
+
 def client_name_of(record: CounterRecord) -> str:
     """Of a ``client-heartbeat`` counter: the name that the client gave itself; empty without one."""
     found = re.search(" name=(.*?)(?: version=|$)", record.label)
@@ -230,10 +240,10 @@ def _key_text(key: bytes, length_offset: int) -> str:
 
 
 def _label_channel(label: str, key_channel: str) -> str:
-    # "<name>: <registration> <session> <stream> <channel>", then " @<join position>", " by <holder>" or " from
-    # <source>"; the key may hold only a beginning.
+    # "<name>: <registration> <session> <stream> <channel>", then " @<join position>", " by <holder>", " from
+    # <source>" or " mtu=<bytes>"; the key may hold only a beginning.
     _, _, fields = label.partition(": ")
     parts = fields.split(" ", _STREAM_LABEL_FIELDS - 1)
     if len(parts) < _STREAM_LABEL_FIELDS or not parts[-1].startswith(key_channel):
         return key_channel
-    return re.split(" (?:@|by |from )", parts[-1], maxsplit=1)[0]
+    return re.split(" (?:@|by |from |mtu=)", parts[-1], maxsplit=1)[0]

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from headrace._counter_record import CounterRecord
+from headrace._base.counter_record import CounterRecord
 from headrace.tools.counter_types import channel_of, stream_key
 
 

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace._arguments import checked
 from headrace.cnc.faults import DriverFileMissingError, FileFormatError
 
 _ENTRY = struct.Struct("<qqqqii")
@@ -40,7 +39,6 @@ class LossEntry:
     source: str
 
 
-@checked
 def read_loss_report(path: str | os.PathLike[str]) -> list[LossEntry]:
     """The entries of a report; `path` is the file or the driver's directory.
 

@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace._closing import Closing
-from headrace._counter_record import CounterRecord
+from headrace._base.closing import Closing
+from headrace._base.counter_record import CounterRecord
 from headrace.clock import SYSTEM_CLOCK, Clock
 from headrace.cnc.cnc_file import CncFile
 from headrace.cnc.error_log import ErrorEntry, read_error_log
@@ -54,7 +54,7 @@ class DriverWatcher(Closing):
 
     def snapshot(self) -> DriverSnapshot:
         """The driver now."""
-        if self._cnc.is_replaced() and self._cnc.path.exists():
+        if self._cnc.is_replaced and self._cnc.path.exists():
             newer = CncFile.open(self._directory, timeout_s=1.0, clock=self._clock)
             self._cnc.close()
             self._cnc = newer
@@ -68,7 +68,7 @@ class DriverWatcher(Closing):
             start_timestamp_ms=cnc.header.start_timestamp_ms,
             driver_timeout_ms=cnc.header.client_liveness_timeout_ns // 1_000_000,
             heartbeat_age_ms=cnc.heartbeat_age_ms(now_ms),
-            is_process_dead=cnc.has_dead_process(),
+            is_process_dead=cnc.has_dead_process,
             counters=tuple(cnc.counters),
             errors=tuple(read_error_log(cnc.error_log)),
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from ipaddress import ip_address
 
-from headrace._counter_record import CounterRecord
+from headrace._base.counter_record import CounterRecord
 from headrace.tools import counter_types as types
 
 
@@ -52,6 +52,18 @@ class Drops:
     """The address that it comes from."""
     place: str
     """Where it lies: ahead of the slowest reader, or before what was read."""
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unrepaired:
+    """A receiver asks for the same bytes again and again, and they do not arrive, while heartbeats do.
+
+    The datagrams may be longer than the path takes. The driver looks once a timer interval.
+    """
+
+    mtu: int
+    """The longest datagram of the stream, in bytes."""
     since_ms: int
 
 
@@ -146,6 +158,10 @@ class StreamState:
     receiver_drops: Drops | None = None
     """What arrives and is not taken; `None` while all is. When all is dropped the image ends, and its readers lose what
     lies between it and the next."""
+    publisher_unrepaired: Unrepaired | None = None
+    """Receivers go on asking for what was sent to them again; `None` while repairs arrive."""
+    receiver_unrepaired: Unrepaired | None = None
+    """What the receiver asks for again and again does not come; `None` while all comes in the end."""
     readers: list[Reader] = field(default_factory=list)
     counters: list[CounterRecord] = field(default_factory=list)
 
@@ -223,6 +239,11 @@ _HELD_FIELDS = {
     types.IMAGE_HELD: "receiver_held_back",
 }
 
+_UNREPAIRED_FIELDS = {
+    types.PUBLICATION_UNREPAIRED: "publisher_unrepaired",
+    types.IMAGE_UNREPAIRED: "receiver_unrepaired",
+}
+
 _ADDRESSES = ("endpoint=", "control=")
 
 _TELLS_ADDRESS = re.compile(r"[?|]endpoint=[^|\s]*:(?!0(?:[|\s]|$))")
@@ -267,6 +288,10 @@ def group_streams(records: Iterable[CounterRecord]) -> list[StreamState]:
             stream.receiver_drops = Drops(*types.dropped_by(record), record.value)
         elif record.type_id in _HELD_FIELDS and record.value:
             setattr(stream, _HELD_FIELDS[record.type_id], HeldBack(types.holder_of(record), record.value))
+        elif record.type_id in _UNREPAIRED_FIELDS and record.value:
+            setattr(
+                stream, _UNREPAIRED_FIELDS[record.type_id], Unrepaired(types.mtu_of(record), record.value)
+            )
         elif record.type_id in _POSITION_FIELDS:
             setattr(stream, _POSITION_FIELDS[record.type_id], record.value)
             # As the publisher names it, where it is on this host.

@@ -24,7 +24,7 @@ import java.util.concurrent.TimeUnit;
  * A service that echoes and counts, alone in its process or in a whole node. The same as `counter_service.py`: each
  * must come to the same state from the same log, and load the other's snapshot.
  *
- * usage: CounterService container|node
+ * usage: CounterService container|module|node
  */
 public class CounterService implements ClusteredService
 {
@@ -60,7 +60,7 @@ public class CounterService implements ClusteredService
             new ConsensusModule.Context()
                 .authorisationServiceSupplier(() -> AuthorisationService.ALLOW_ALL)
                 .terminationHook(barrier::signal));
-        final ClusteredServiceContainer container = ClusteredServiceContainer.launch(
+        final ClusteredServiceContainer container = what.equals("module") ? null : ClusteredServiceContainer.launch(
             new ClusteredServiceContainer.Context()
                 .clusteredService(new CounterService()).terminationHook(barrier::signal));
         System.out.println("READY");

@@ -2,7 +2,7 @@
 
 use loom::thread;
 
-use super::table::BellWord;
+use super::table::{BellWord, SlotWords};
 use crate::Memory;
 use crate::loom_memory::{LoomMemory, model};
 
@@ -10,6 +10,10 @@ const DATA: usize = 8;
 
 fn bell(memory: &LoomMemory) -> BellWord<'_, LoomMemory> {
     BellWord { memory, offset: 0 }
+}
+
+fn words(memory: &LoomMemory) -> SlotWords<'_, LoomMemory> {
+    SlotWords { memory, offset: 0 }
 }
 
 /// Makes a value visible and rings; gives the bits whose owners it wakes.
@@ -83,5 +87,17 @@ fn loom_two_waiters_are_each_woken_or_see_the_message() {
         let woken = writer.join().unwrap();
         assert!(first_saw || woken & 1 != 0, "the first is blocked for good");
         assert!(second_saw || woken & 2 != 0, "the second is blocked for good");
+    });
+}
+
+#[test]
+fn loom_an_owner_that_begins_to_watch_its_file_sees_the_wake_up_or_has_it_written() {
+    model(3, || {
+        let memory = LoomMemory::new(16, &[0..8], &[]);
+        let writer = memory.clone();
+        let writer = thread::spawn(move || words(&writer).wake());
+        words(&memory).set_watched(true);
+        let is_seen = words(&memory).count() != 0;
+        assert!(is_seen || writer.join().unwrap(), "blocked for good");
     });
 }

@@ -38,7 +38,7 @@ use table::{
 
 /// The file in the driver's directory.
 pub const FILE_NAME: &str = "doorbells.dat";
-/// The directory of FIFOs in the driver's directory.
+/// The directory of the waiters' files in the driver's directory.
 pub const WAITERS: &str = "waiters";
 
 /// The doorbells of one driver's directory, or none: then ringing does nothing and there is no [`Parker`]. Clones share
@@ -52,7 +52,7 @@ impl Doorbells {
         Self(None)
     }
 
-    /// Makes the file and the directory of FIFOs in a driver's directory.
+    /// Makes the file and the directory of the waiters' files in a driver's directory.
     pub fn create(directory: &Path, identity: DriverIdentity) -> io::Result<Self> {
         fs::create_dir(directory.join(WAITERS))?;
         let mapping = MappedFile::create(&directory.join(FILE_NAME), FILE_LENGTH as u64, true)?;
@@ -113,12 +113,13 @@ impl Doorbells {
 
     /// A slot for many waits whose owner looks every `park_max` at least; none as for [`Self::parker`].
     pub fn shared_parker(&self, park_max: Duration) -> Option<SharedParker> {
-        self.hold_slot().map(|slot| SharedParker::new(slot, park_max))
+        self.hold_slot()
+            .and_then(|slot| SharedParker::new(slot, park_max))
     }
 
     fn hold_slot(&self) -> Option<HeldSlot> {
         let shared = self.0.as_ref()?;
-        let spare = shared.spare().pop();
+        let spare = shared.spare().as_mut().and_then(Vec::pop);
         let slot = spare.or_else(|| shared.claim_slot_if_due())?;
         Some(HeldSlot::new(Arc::clone(shared), slot))
     }
@@ -129,9 +130,23 @@ impl Doorbells {
         self.0.as_ref().map_or(0, count)
     }
 
-    /// Why this process found no slot, the first time: once.
+    /// Why this process found no slot to be woken through, or none that an event loop can watch, the first time: once.
     pub fn take_refusal(&self) -> Option<String> {
-        self.0.as_ref()?.refusal().untold.take()
+        self.0.as_ref()?.take_refusal()
+    }
+
+    /// The client that opened them is closed: its slots go back to all as its waits end, however long the program keeps
+    /// what it made with it.
+    pub fn close(&self) {
+        if let Some(shared) = &self.0 {
+            let spare = shared.spare().take();
+            drop(spare);
+        }
+    }
+
+    /// True after [`Self::close`].
+    pub fn is_closed(&self) -> bool {
+        self.0.as_ref().is_some_and(|shared| shared.spare().is_none())
     }
 
     /// True for doorbells of the same driver, and for none and none.

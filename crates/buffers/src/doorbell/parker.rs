@@ -1,13 +1,13 @@
 //! The waiter's end: arm, look once more, block.
 
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use headrace_sys::fifo::Fifo;
 use headrace_sys::park;
 use headrace_sys::poll::Poll;
 
+use super::shared::Shared;
 use super::table::Bell;
 use super::{Doorbell, HeldSlot};
 
@@ -105,12 +105,15 @@ pub struct Parker {
 
 /// Wakes one parker from its own process.
 #[derive(Clone, Debug)]
-pub struct Alarm(pub(super) Arc<Fifo>);
+pub struct Alarm {
+    shared: Arc<Shared>,
+    slot: usize,
+}
 
 impl Alarm {
     /// Ends the sleep of now, or the next one.
     pub fn wake(&self) {
-        self.0.wake();
+        self.shared.wake(self.slot);
     }
 }
 
@@ -132,7 +135,10 @@ impl Parker {
 
     /// Wakes this parker.
     pub fn alarm(&self) -> Alarm {
-        Alarm(Arc::clone(self.slot.fifo()))
+        Alarm {
+            shared: Arc::clone(self.slot.shared()),
+            slot: self.slot.number(),
+        }
     }
 
     /// Passes the time of a thread that found nothing to do.
@@ -161,13 +167,26 @@ impl Parker {
         } else {
             park.min(UNRUNG_PARK_MAX)
         };
-        let own = self.slot.fifo().as_raw_fd();
-        let descriptors = std::iter::once(own).chain(interests.descriptors.iter().copied());
-        self.poll.wait(descriptors, timeout);
-        if self.poll.is_ready(0) && self.slot.fifo().drain() {
+        if interests.descriptors.is_empty() {
+            self.slot.sleep(timeout);
+        } else {
+            self.wait_for_descriptors(interests, timeout);
+        }
+        if self.slot.drain() {
             self.idle_wakes += 1;
         }
         true
+    }
+
+    fn wait_for_descriptors(&mut self, interests: &Interests, timeout: Duration) {
+        let own = self.slot.descriptor();
+        let timeout = match own {
+            Some(_) if self.slot.is_woken() => Duration::ZERO,
+            Some(_) => timeout,
+            None => timeout.min(UNRUNG_PARK_MAX),
+        };
+        let descriptors = own.into_iter().chain(interests.descriptors.iter().copied());
+        self.poll.wait(descriptors, timeout);
     }
 
     /// Arms what is not armed. True when something was not, and the caller has to look once more.

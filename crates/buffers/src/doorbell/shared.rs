@@ -1,12 +1,14 @@
 //! What the doorbells of one driver's directory share: the file, and the slots that waiters are woken through.
 
+use std::os::fd::{AsRawFd, RawFd};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use headrace_sys::fifo::Fifo;
+use headrace_sys::file_watch::FileWatch;
+use headrace_sys::wake_file::WakeFile;
 
-use super::table::{self, BellWord, REFUSALS_OFFSET, SLOT_COUNT};
+use super::table::{self, BellWord, REFUSALS_OFFSET, SLOT_COUNT, SlotWords};
 use crate::{AtomicBuffer, Memory};
 
 /// How long a process that found no slot goes without before it asks again.
@@ -21,11 +23,14 @@ pub struct DriverIdentity {
     pub start_timestamp_ms: i64,
 }
 
-/// A FIFO that this process holds the lock of.
+/// A slot whose file this process holds the lock of.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) number: usize,
-    pub(super) fifo: Arc<Fifo>,
+    /// Of its file, while its owner may wait for descriptors too.
+    pub(super) watch: Option<FileWatch>,
+    // Open for the lock.
+    _file: WakeFile,
 }
 
 /// What all doorbells of one directory have in this process.
@@ -34,14 +39,15 @@ pub(super) struct Shared {
     pub(super) file: AtomicBuffer,
     pub(super) identity: DriverIdentity,
     pub(super) waiters: PathBuf,
-    // Opened when first written to. A FIFO outlives its owners, so it never has to be opened again.
-    fifos: [OnceLock<Fifo>; SLOT_COUNT],
-    // Slots of this process that no thread uses now.
-    spare: Mutex<Vec<Slot>>,
+    // Opened when first written to. A file outlives its slot's owners, so it never has to be opened again.
+    files: [OnceLock<WakeFile>; SLOT_COUNT],
+    // Slots of this process that no thread uses now; none are kept once the client is closed.
+    spare: Mutex<Option<Vec<Slot>>>,
     refusal: Mutex<Refusal>,
+    watch_refusal: Mutex<Refusal>,
 }
 
-/// When this process last found no slot.
+/// When this process last found no slot, or no watch.
 #[derive(Debug, Default)]
 pub(super) struct Refusal {
     pub(super) at: Option<Instant>,
@@ -56,9 +62,10 @@ impl Shared {
             file,
             identity,
             waiters,
-            fifos: [const { OnceLock::new() }; SLOT_COUNT],
-            spare: Mutex::default(),
+            files: [const { OnceLock::new() }; SLOT_COUNT],
+            spare: Mutex::new(Some(Vec::new())),
             refusal: Mutex::default(),
+            watch_refusal: Mutex::default(),
         }
     }
 
@@ -69,28 +76,74 @@ impl Shared {
         }
     }
 
-    pub(super) fn spare(&self) -> std::sync::MutexGuard<'_, Vec<Slot>> {
-        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn slot(&self, number: usize) -> SlotWords<'_> {
+        SlotWords {
+            memory: &self.file,
+            offset: table::slot_offset(number),
+        }
     }
 
-    fn fifo_path(&self, number: usize) -> PathBuf {
+    pub(super) fn spare(&self) -> MutexGuard<'_, Option<Vec<Slot>>> {
+        lock(&self.spare)
+    }
+
+    fn slot_path(&self, number: usize) -> PathBuf {
         self.waiters.join(format!("{number:02}"))
     }
 
-    pub(super) fn refusal(&self) -> std::sync::MutexGuard<'_, Refusal> {
-        self.refusal.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn refusal(&self) -> MutexGuard<'_, Refusal> {
+        lock(&self.refusal)
+    }
+
+    /// Why this process found no slot or no watch, the first time: once.
+    pub(super) fn take_refusal(&self) -> Option<String> {
+        let of_slot = self.refusal().untold.take();
+        of_slot.or_else(|| lock(&self.watch_refusal).untold.take())
     }
 
     /// Claims a slot, unless there was none a moment ago: asking for 64 locks costs more than it is worth each time.
     pub(super) fn claim_slot_if_due(&self) -> Option<Slot> {
-        let mut refusal = self.refusal();
+        self.unless_refused(&self.refusal, || self.claim_slot())
+    }
+
+    /// Watches the file of a slot, for an owner that waits for descriptors too. Its word is to be looked at next.
+    pub(super) fn watch_if_due(&self, slot: &mut Slot) -> Option<RawFd> {
+        if slot.watch.is_none() {
+            slot.watch = self.unless_refused(&self.watch_refusal, || {
+                let path = self.slot_path(slot.number);
+                FileWatch::of_writes(&path).map_err(|error| {
+                    format!(
+                        "cannot watch {}: {error} (fs.inotify.max_user_instances limits how many files the programs of a \
+                         user watch)",
+                        path.display()
+                    )
+                })
+            });
+            self.slot(slot.number).set_watched(slot.watch.is_some());
+        }
+        slot.watch.as_ref().map(AsRawFd::as_raw_fd)
+    }
+
+    /// Takes back what [`Self::watch_if_due`] did.
+    pub(super) fn unwatch(&self, slot: &mut Slot) {
+        if slot.watch.take().is_some() {
+            self.slot(slot.number).set_watched(false);
+        }
+    }
+
+    fn unless_refused<T>(
+        &self,
+        refusal: &Mutex<Refusal>,
+        claim: impl FnOnce() -> Result<T, String>,
+    ) -> Option<T> {
+        let mut refusal = lock(refusal);
         if refusal.at.is_some_and(|at| at.elapsed() < REFUSAL_INTERVAL) {
             return None;
         }
-        match self.claim_slot() {
-            Ok(slot) => {
+        match claim() {
+            Ok(claimed) => {
                 refusal.at = None;
-                Some(slot)
+                Some(claimed)
             }
             Err(reason) => {
                 self.file.get_and_add_i64(REFUSALS_OFFSET, 1);
@@ -106,11 +159,16 @@ impl Shared {
     pub(super) fn claim_slot(&self) -> Result<Slot, String> {
         let mut reason = format!("all {SLOT_COUNT} slots for waiting threads are taken");
         for number in 0..SLOT_COUNT {
-            let path = self.fifo_path(number);
-            match Fifo::create(&path).and_then(|fifo| Ok(fifo.try_lock()?.then_some(fifo))) {
-                Ok(Some(fifo)) => {
-                    let fifo = Arc::new(fifo);
-                    return Ok(Slot { number, fifo });
+            let path = self.slot_path(number);
+            match WakeFile::create(&path).and_then(|file| Ok(file.try_lock()?.then_some(file))) {
+                Ok(Some(file)) => {
+                    // The owner before may have died while it watched.
+                    self.slot(number).set_watched(false);
+                    return Ok(Slot {
+                        number,
+                        watch: None,
+                        _file: file,
+                    });
                 }
                 Ok(None) => {}
                 Err(error) => reason = format!("cannot use {}: {error}", path.display()),
@@ -119,12 +177,21 @@ impl Shared {
         Err(reason)
     }
 
-    /// Wakes the owner of a slot. The bit may be garbage: then there is no FIFO, or a look too many.
+    /// Wakes the owner of a slot. The bit may be garbage: then there is no owner, or a look too many.
     pub(super) fn wake(&self, number: usize) {
-        if let Some(fifo) = self.fifos[number].get() {
-            fifo.wake();
-        } else if let Ok(fifo) = Fifo::open(&self.fifo_path(number)) {
-            self.fifos[number].get_or_init(|| fifo).wake();
+        let is_watched = self.slot(number).wake();
+        self.file.wake(table::slot_offset(number));
+        if !is_watched {
+            return;
+        }
+        if let Some(file) = self.files[number].get() {
+            file.wake();
+        } else if let Ok(file) = WakeFile::open(&self.slot_path(number)) {
+            self.files[number].get_or_init(|| file).wake();
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,7 +4,7 @@
 //! needs it. What rang is told by the bits: a writer takes those that it finds.
 
 use std::collections::HashMap;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::RawFd;
 use std::time::Duration;
 
 use super::parker::{IDLE_WAKES_MAX, UNRUNG_PARK_MAX};
@@ -13,6 +13,7 @@ use super::{Awaited, HeldSlot, Interests};
 /// A slot that many waits share. They and its owner are on one thread.
 pub struct SharedParker {
     slot: HeldSlot,
+    descriptor: RawFd,
     // For each doorbell that is armed, how many waits need it.
     counts: HashMap<usize, usize>,
     // Doorbells that rang and were armed anew before the owner looked at what rang.
@@ -34,9 +35,12 @@ pub struct Armed {
 }
 
 impl SharedParker {
-    pub(super) fn new(slot: HeldSlot, park_max: Duration) -> Self {
-        Self {
+    /// None for a slot without a descriptor.
+    pub(super) fn new(mut slot: HeldSlot, park_max: Duration) -> Option<Self> {
+        let descriptor = slot.descriptor()?;
+        Some(Self {
             slot,
+            descriptor,
             counts: HashMap::new(),
             rang: Vec::new(),
             interests: Interests::new(park_max),
@@ -44,12 +48,12 @@ impl SharedParker {
             unrung_count: 0,
             is_ordered: true,
             idle_wakes: 0,
-        }
+        })
     }
 
     /// A descriptor that is readable after a doorbell rang, until [`Self::take_rung`].
     pub fn descriptor(&self) -> RawFd {
-        self.slot.fifo().as_raw_fd()
+        self.descriptor
     }
 
     /// A wait begins. The caller looks for what it waits for after this, and only waits when there is nothing.
@@ -98,7 +102,7 @@ impl SharedParker {
     /// Takes what made the descriptor readable, and gives those of `waits` whose doorbells rang since the last call.
     pub fn take_rung<'a, K>(&mut self, waits: impl Iterator<Item = (K, &'a Armed)>) -> Vec<K> {
         // Before the bits are looked at: a writer that takes one after that makes the descriptor readable again.
-        self.slot.fifo().drain();
+        self.slot.drain();
         let rung = waits
             .filter(|(_, armed)| self.has_rung(armed))
             .map(|(wait, _)| wait)

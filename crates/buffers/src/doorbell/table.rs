@@ -1,18 +1,22 @@
 //! The words of the doorbell file, and what the two sides do with them.
 //!
 //! ```text
-//!   0         128           128 + 8 x 1024                                  + 64 x 2048
-//!   | header  | client ids  | doorbell 0: armed, may be foreign | doorbell 1 | ..
+//!   0         128           128 + 8 x 1024                              + 64 x 2048
+//!   | header  | client ids  | doorbell 0: armed, may be foreign | 1 | .. | slot 0: wakes, is watched | 1 | ..
 //! ```
 //!
 //! A waiter arms (its bit in each doorbell that concerns it, then a heavy fence), looks for what it waits for, and only
 //! blocks when there is nothing. A writer makes something visible, then a light fence, then looks at the doorbell. The
 //! fences leave two cases: the writer sees the bit and wakes the waiter, or the waiter sees what was written.
+//!
+//! A writer wakes a slot by counting up its word, on which the owner sleeps as long as it has not changed (a futex). An
+//! owner that waits for descriptors too says that it is watched, looks at the word once more, and sleeps until its file is
+//! written to; a writer looks whether it is watched after it has counted.
 
 use crate::{AtomicBuffer, Memory};
 
 /// Layout of the file; stored last.
-pub(super) const VERSION: i32 = 1;
+pub(super) const VERSION: i32 = 2;
 pub(super) const VERSION_OFFSET: usize = 0;
 pub(super) const PID_OFFSET: usize = 8;
 pub(super) const START_TIMESTAMP_OFFSET: usize = 16;
@@ -29,8 +33,11 @@ const BELLS_OFFSET: usize = CLIENTS_OFFSET + CLIENT_COUNT * 8;
 /// One cache line each, so that a waiter of one disturbs no writer of another.
 pub(super) const BELL_LENGTH: usize = 64;
 const BELL_COUNT: usize = 2048;
+const SLOTS_OFFSET: usize = BELLS_OFFSET + BELL_COUNT * BELL_LENGTH;
+/// One cache line each, as the doorbells.
+const SLOT_LENGTH: usize = 64;
 /// Length of the file.
-pub(super) const FILE_LENGTH: usize = BELLS_OFFSET + BELL_COUNT * BELL_LENGTH;
+pub(super) const FILE_LENGTH: usize = SLOTS_OFFSET + SLOT_COUNT * SLOT_LENGTH;
 
 const FIXED_BELL_COUNT: usize = 8;
 const BELLS_PER_STREAM: usize = 3;
@@ -40,6 +47,7 @@ const _: () = assert!(FIXED_BELL_COUNT + STREAM_COUNT as usize * BELLS_PER_STREA
 
 const ARMED_OFFSET: usize = 0;
 const FOREIGN_OFFSET: usize = 8;
+const WATCHED_OFFSET: usize = 4;
 
 /// What can be waited for. Ids are those that the driver gives logs and subscriptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +154,38 @@ pub(super) fn bell_offset(index: usize) -> usize {
     BELLS_OFFSET + index % BELL_COUNT * BELL_LENGTH
 }
 
+/// Where the words of a slot start in the file; the first is the count of wake-ups.
+pub(super) fn slot_offset(slot: usize) -> usize {
+    SLOTS_OFFSET + slot % SLOT_COUNT * SLOT_LENGTH
+}
+
+/// How one waiter is woken: a count of wake-ups and a mark, at an offset of the file.
+pub(super) struct SlotWords<'a, M: Memory = AtomicBuffer> {
+    pub(super) memory: &'a M,
+    pub(super) offset: usize,
+}
+
+impl<M: Memory> SlotWords<'_, M> {
+    /// The writer's side. True when the owner watches its file: then that is to be written to.
+    pub(super) fn wake(&self) -> bool {
+        self.memory.get_and_add_i32(self.offset, 1);
+        self.memory.get_and_add_i32(self.offset + WATCHED_OFFSET, 0) != 0
+    }
+
+    /// The owner's side. It looks at the count next: a writer that counted before may not have seen the mark.
+    pub(super) fn set_watched(&self, is_watched: bool) {
+        let offset = self.offset + WATCHED_OFFSET;
+        let before = self.memory.get_and_add_i32(offset, 0);
+        self.memory
+            .get_and_add_i32(offset, i32::from(is_watched).wrapping_sub(before));
+    }
+
+    /// How often it was woken. Ordered after [`Self::set_watched`], as no mere load is.
+    pub(super) fn count(&self) -> i32 {
+        self.memory.get_and_add_i32(self.offset, 0)
+    }
+}
+
 /// Where a client that rings leaves its id. Two ids may share the place: the later one has it, and the earlier counts
 /// as one that does not ring.
 pub(super) fn client_offset(client_id: i64) -> usize {
@@ -176,6 +216,7 @@ mod tests {
         offsets.sort_unstable();
         offsets.dedup();
         assert_eq!(offsets.len(), count);
+        assert!((0..SLOT_COUNT).all(|slot| slot_offset(slot) + SLOT_LENGTH <= FILE_LENGTH));
         for id in [i64::MIN, -1, i64::MAX] {
             assert!(bell_offset(Bell::Limit(id).index()) + BELL_LENGTH <= FILE_LENGTH);
             assert!(client_offset(id) + 8 <= BELLS_OFFSET);

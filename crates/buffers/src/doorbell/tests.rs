@@ -1,10 +1,11 @@
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use headrace_sys::fifo::Fifo;
 use headrace_sys::idle::IdleStrategy;
+use headrace_sys::wake_file::WakeFile;
 use tempfile::TempDir;
 
 use super::table::SLOT_COUNT;
@@ -117,16 +118,88 @@ fn a_process_without_a_slot_says_so_once_and_does_not_ask_for_each_wait() {
 }
 
 #[test]
+fn slots_that_a_closed_client_used_are_free_for_all_and_those_in_use_follow() {
+    let (dir, doorbells) = directory();
+    let theirs = Doorbells::open(dir.path(), IDENTITY);
+    let in_use = theirs.parker().unwrap();
+    drop((theirs.parker(), theirs.parker()));
+    assert!(!theirs.is_closed());
+    theirs.close();
+    assert!(theirs.is_closed());
+    let ours: Vec<Parker> = std::iter::from_fn(|| doorbells.parker()).collect();
+    assert_eq!(ours.len(), SLOT_COUNT - 1);
+    drop(in_use);
+    assert!(shared(&doorbells).claim_slot().is_ok());
+}
+
+#[test]
+fn a_waiter_is_woken_beside_a_descriptor_and_its_file_is_left_alone_where_it_waits_for_none() {
+    let (dir, doorbells) = directory();
+    let theirs = Doorbells::open(dir.path(), IDENTITY);
+    let bell = theirs.bell(Bell::Data(1));
+    let (quiet, _end) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut parker = doorbells.parker().unwrap();
+    let mut waits = interests(Bell::Data(1));
+    let file = dir.path().join(WAITERS).join("00");
+    for _ in 0..2 {
+        assert!(parker.arm(&waits));
+        bell.ring();
+        parker.park(&waits, Duration::ZERO);
+        parker.disarm();
+    }
+    assert_eq!(std::fs::read(&file).unwrap(), b"");
+    waits.descriptor(quiet.as_raw_fd());
+    for _ in 0..20 {
+        let written = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !written.load(Ordering::Acquire) {
+                    parker.park(&waits, Duration::ZERO);
+                }
+            });
+            // Whether the waiter is about to arm, to look or to block: it must not stay where it is.
+            written.store(true, Ordering::Release);
+            bell.ring();
+        });
+        parker.disarm();
+    }
+    // Each of those waits may have been over before it began: this one blocks.
+    waits.limit_park(Duration::from_millis(1));
+    while !parker.park(&waits, Duration::ZERO) {}
+    let slot = shared(&doorbells);
+    let is_watched = || slot.file.get_i32_acquire(table::slot_offset(0) + 4) == 1;
+    assert!(is_watched());
+    drop(parker);
+    assert!(!is_watched());
+}
+
+#[test]
+fn the_directory_can_be_copied_while_threads_and_event_loops_wait() {
+    let (dir, doorbells) = directory();
+    let mut parker = doorbells.parker().unwrap();
+    let mut shared = doorbells.shared_parker(WITHOUT_END).unwrap();
+    assert!(parker.arm(&interests(Bell::Data(1))));
+    let armed = shared.arm(&Waits(doorbells.clone(), vec![Bell::Data(1)]));
+    doorbells.bell(Bell::Data(1)).ring();
+    let copy = tempfile::tempdir().unwrap();
+    for name in [FILE_NAME, "waiters/00", "waiters/01"] {
+        std::fs::copy(dir.path().join(name), copy.path().join("file")).unwrap();
+    }
+    assert_eq!(std::fs::read_dir(dir.path().join(WAITERS)).unwrap().count(), 2);
+    shared.disarm(armed);
+}
+
+#[test]
 fn a_slot_comes_back_when_its_owner_is_killed() {
     let (dir, doorbells) = directory();
     // Another process holds slot 0 until it is killed.
     let path = dir.path().join(WAITERS).join("00");
-    let open = Fifo::create(&path).unwrap();
+    let open = WakeFile::create(&path).unwrap();
     let mut owner = Command::new("flock")
         .args(["--no-fork", path.to_str().unwrap(), "sleep", "600"])
         .spawn()
         .unwrap();
-    while Fifo::open(&path).unwrap().try_lock().unwrap() {
+    while WakeFile::open(&path).unwrap().try_lock().unwrap() {
         std::thread::sleep(Duration::from_millis(5));
     }
     shared(&doorbells).word(Bell::Events.index()).arm(0);
@@ -155,7 +228,7 @@ fn a_bit_that_the_owner_before_left_spares_no_owner_the_second_look() {
 }
 
 #[test]
-fn garbage_in_the_file_and_missing_fifos_stop_no_writer() {
+fn garbage_in_the_file_and_missing_files_stop_no_writer() {
     let (dir, doorbells) = directory();
     let file = shared(&doorbells).file.clone();
     (0..FILE_LENGTH / 8).for_each(|word| file.put_i64(word * 8, -1));
@@ -229,9 +302,9 @@ fn a_directory_that_cannot_be_written_to_only_costs_the_doorbells() {
     let refused = doorbells.parker().is_none();
     assert_eq!(doorbells.take_refusal().is_some(), refused);
     std::fs::set_permissions(&waiters, PermissionsExt::from_mode(0o777)).unwrap();
-    // Files and links in place of FIFOs take away the slots they stand for, and no others.
+    // Directories and links in place of files take away the slots they stand for, and no others.
     let _ = std::fs::remove_file(waiters.join("00"));
-    std::fs::write(waiters.join("00"), b"no FIFO").unwrap();
+    std::fs::create_dir(waiters.join("00")).unwrap();
     std::os::unix::fs::symlink("/dev/null", waiters.join("01")).unwrap();
     let theirs = Doorbells::open(dir.path(), IDENTITY);
     let slots: Vec<Parker> = std::iter::from_fn(|| theirs.parker()).collect();
@@ -244,7 +317,6 @@ fn a_directory_that_cannot_be_written_to_only_costs_the_doorbells() {
     }
     let reason = theirs.take_refusal().unwrap();
     assert!(reason.contains("waiters/01"), "{reason}");
-    assert_eq!(std::fs::read(waiters.join("00")).unwrap(), b"no FIFO");
 }
 
 #[test]

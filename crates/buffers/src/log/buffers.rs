@@ -37,6 +37,8 @@ struct Shared<M: Memory> {
     mtu: usize,
     session_id: i32,
     stream_id: i32,
+    // Of a file that exists.
+    mapping: Option<Arc<MappedFile>>,
 }
 
 impl<M: Memory> Clone for LogBuffers<M> {
@@ -78,10 +80,25 @@ impl LogBuffers {
             path: path.to_owned(),
             source,
         })?;
-        Self::over(AtomicBuffer::of_mapping(Arc::new(mapping))).map_err(|reason| LogError::Refused {
-            path: path.to_owned(),
-            reason: Box::new(reason),
-        })
+        let mapping = Arc::new(mapping);
+        let mut log = Self::over(AtomicBuffer::of_mapping(Arc::clone(&mapping))).map_err(|reason| {
+            LogError::Refused {
+                path: path.to_owned(),
+                reason: Box::new(reason),
+            }
+        })?;
+        if let Some(shared) = Arc::get_mut(&mut log.shared) {
+            shared.mapping = Some(mapping);
+        }
+        Ok(log)
+    }
+
+    /// Gives a mapped file back, although clones of the log and parts of it are still held: they find an empty log. No
+    /// thread may read bytes in place meanwhile. A claim that is open then is taken away from its owner.
+    pub fn unmap(&self) {
+        if let Some(mapping) = &self.shared.mapping {
+            mapping.release();
+        }
     }
 
     /// The same log with the doorbells of its driver, by which its users wake each other.
@@ -184,6 +201,7 @@ impl<M: Memory> LogBuffers<M> {
                 mtu,
                 terms,
                 metadata,
+                mapping: None,
             }),
             doorbells: None,
         }

@@ -27,6 +27,14 @@ pub enum Action {
     Continue,
 }
 
+/// A handler that has nothing to say goes on.
+impl From<()> for Action {
+    #[inline(always)]
+    fn from((): ()) -> Self {
+        Self::Continue
+    }
+}
+
 /// A run of whole frames, as the block reader found it.
 #[derive(Clone, Copy, Debug)]
 pub struct Block<'a> {

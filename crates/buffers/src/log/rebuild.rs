@@ -82,6 +82,21 @@ pub fn frames_from(packet: &[u8], skipped: usize) -> Option<&[u8]> {
     (at == skipped && rest.len() >= HEADER_LENGTH).then_some(rest)
 }
 
+/// The whole frames at the start of a datagram that lie within `room` bytes, if there are any.
+#[cold]
+pub fn frames_within(packet: &[u8], room: usize) -> Option<&[u8]> {
+    let mut end = 0;
+    while let Some(header) = packet.get(end..).and_then(<[u8]>::first_chunk) {
+        let length = usize::try_from(i32_at(header, FRAME_LENGTH_OFFSET)).ok()?;
+        let next = end + length.max(HEADER_LENGTH).next_multiple_of(FRAME_ALIGNMENT);
+        if next > room.min(packet.len()) {
+            break;
+        }
+        end = next;
+    }
+    (end > 0).then(|| &packet[..end])
+}
+
 /// Inserts datagrams of `datagram_length` bytes, the last of which may be shorter, that lie back to back both
 /// in `packets` and in the term. Each becomes visible as soon as it is copied, so a reader need not wait for
 /// the last. Returns how many were not there before.
@@ -192,6 +207,12 @@ mod tests {
             assert_eq!(frames_from(&both, skipped), None);
         }
         assert_eq!(frames_from(&[0xff; 96], 32), None);
+        for (room, kept) in [(64, 64), (96, 64), (127, 64), (128, 128), (usize::MAX, 128)] {
+            assert_eq!(frames_within(&both, room), Some(&both[..kept]), "{room}");
+        }
+        assert_eq!(frames_within(&both, 63), None);
+        assert_eq!(frames_within(&both[..96], 128), Some(&both[..64]));
+        assert_eq!(frames_within(&[0xff; 96], 96), None);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use headrace_buffers::cnc::{CncFile, CncIdentity, CncLengths};
 use headrace_buffers::counters::{Counter, CountersManager, type_ids};
 use headrace_buffers::log::{LogBuffers, LogSpec, LogType};
 use headrace_buffers::ring::{ManyToOneRing, ReadAction};
-use headrace_client::{Client, ClientConfig, ClientError, ErrorCode};
+use headrace_client::{Client, ClientConfig, ClientError, ErrorCode, Header};
 use headrace_protocol::command::Command;
 use headrace_protocol::event::{Event, PublicationReady};
 use headrace_sys::Clock;
@@ -118,19 +118,19 @@ impl FakeDriver {
     }
 
     fn answer(&mut self, command: &Command<'_>) {
-        let correlation_id = command.correlation_id();
         match (self.reply.clone(), command) {
-            (_, Command::ClientClose { .. }) | (Reply::Silence, _) => return,
-            (Reply::Refusal(error_code, message), _) => {
-                let message = message.into();
-                return self.send(&Event::Error {
-                    correlation_id,
-                    error_code,
-                    message,
-                });
-            }
-            (Reply::Normal, _) => {}
+            (_, Command::ClientClose { .. }) | (Reply::Silence, _) => {}
+            (Reply::Refusal(error_code, message), _) => self.send(&Event::Error {
+                correlation_id: command.correlation_id(),
+                error_code,
+                message: message.into(),
+            }),
+            (Reply::Normal, _) => self.carry_out(command),
         }
+    }
+
+    fn carry_out(&mut self, command: &Command<'_>) {
+        let correlation_id = command.correlation_id();
         match command {
             Command::AddPublication {
                 client_id,
@@ -160,10 +160,9 @@ impl FakeDriver {
             }
             Command::AddSubscription { client_id, .. } => {
                 self.note_client(*client_id);
-                let channel_status_counter_id = self.status_id;
                 self.send(&Event::SubscriptionReady {
                     correlation_id,
-                    channel_status_counter_id,
+                    channel_status_counter_id: self.status_id,
                 });
             }
             Command::AddCounter {
@@ -194,10 +193,9 @@ impl FakeDriver {
                 });
             }
             Command::NextAvailableSessionId { .. } => {
-                let session_id = 4711;
                 self.send(&Event::NextAvailableSessionId {
                     correlation_id,
-                    session_id,
+                    session_id: 4711,
                 });
             }
             _ => self.send(&Event::OperationSuccess { correlation_id }),
@@ -367,6 +365,11 @@ pub fn config(fake: &Arc<Mutex<FakeDriver>>) -> (ClientConfig, Errors) {
 pub fn connect(fake: &Arc<Mutex<FakeDriver>>) -> (Client, Errors) {
     let (config, errors) = config(fake);
     (Client::connect(config).unwrap(), errors)
+}
+
+/// A handler that nothing is for.
+pub fn undelivered(_: &[u8], _: &Header<'_>) {
+    panic!("delivered");
 }
 
 /// Services the client until there is nothing left to do; an ended client has nothing left.

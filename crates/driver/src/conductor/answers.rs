@@ -2,7 +2,7 @@
 //!
 //! The driver of the requester learns the session from a frame that its sender takes, and tells its receiver; the driver
 //! of the responder has its receiver send that frame (`receiver/announcement.rs`). Over IPC one driver knows
-//! both ends. Source: design note 30.
+//! both ends. See `docs/internals/driver.md`.
 
 use std::sync::Arc;
 

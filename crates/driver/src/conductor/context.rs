@@ -1,5 +1,5 @@
 //! The services that every room of the conductor may use: settings, time, chance, counters, events, errors, and the
-//! ways to the other agents. No table of streams or clients is kept here.
+//! queues to the other agents. It has no tables of streams or clients.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use crate::environment::BufferLengths;
 use crate::errors::{CommandError, ErrorGroup, ErrorRecorder};
 use crate::event_recorder::EventRecorder;
 use crate::mailbox::Outbox;
+use crate::network::Network;
 use crate::proxy::{ReceiverCommand, SenderCommand};
 use crate::resource_tasks::{EndLog, FreeLog, ResourceTask};
 
@@ -64,6 +65,7 @@ pub(crate) struct Context {
     pub(crate) tasks: Outbox<ResourceTask>,
     pub(crate) sender: Outbox<SenderCommand>,
     pub(crate) receiver: Outbox<ReceiverCommand>,
+    pub(crate) network: Arc<dyn Network>,
     /// Set when a client may and does stop the driver.
     pub(crate) termination: Arc<AtomicBool>,
 }

@@ -1,4 +1,4 @@
-//! Events to clients: what the conductor says, written to the broadcast.
+//! Writes the conductor's events for clients to the broadcast.
 
 use std::net::{Ipv4Addr, SocketAddr};
 

@@ -1,7 +1,7 @@
-//! Who keeps a stream from going on, and since when, for a person who looks.
+//! Shows operators who holds a stream back, and since when.
 //!
-//! The conductor looks at each stream when its timer is due. One that has used up its window is held back by the party
-//! whose position the window hangs on. A stream that was never seen so has no counter.
+//! The conductor checks each stream when its timer is due. A stream without window is held back by the party whose
+//! position determines the window. A stream that was never held back has no counter.
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! What the other agents tell the conductor.
+//! The messages of the other agents to the conductor.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! Where the logs of streams are, as the path travels in events.
+//! The paths of log files, as events contain them.
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
-//! What is the matter with a stream, and since when, for a person who looks.
+//! Counters that show operators what is wrong with a stream, and since when.
 //!
-//! A stream that nothing was ever the matter with has no counter.
+//! A stream without trouble has no counter.
 
 use std::fmt::Display;
 

@@ -1,9 +1,9 @@
 //! The agent that clients talk to: commands, resources, timers and limits.
 //!
-//! One duty cycle reads at most one command. A command that needs the resource agent (a log to create) stays
-//! pending, and holds back the commands after it, until the outcome is in; so clients see their commands answered in
-//! the order they were sent. Only a command that waits for a name server steps aside: those after it go on, and are
-//! answered before it.
+//! One duty cycle reads at most one command. A command that needs the resource agent (a log to create) stays pending,
+//! and holds back the commands after it, until the outcome is in; so clients get the answers in the order of their
+//! commands. Only a command that waits for a name server steps aside: those after it continue, and are answered before
+//! it.
 
 mod answers;
 mod channels;
@@ -24,6 +24,7 @@ mod rooms;
 mod shown_paths;
 mod strategies;
 mod subscriptions;
+mod unrepaired;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -34,7 +35,7 @@ use headrace_buffers::doorbell::{Bell, Doorbells, Interests};
 use headrace_buffers::loss_report::LossReport;
 use headrace_buffers::ring::ManyToOneRing;
 use headrace_sys::Clock;
-use headrace_sys::open_watch::OpenWatch;
+use headrace_sys::file_watch::FileWatch;
 
 pub(crate) use channels::ChannelState;
 pub(crate) use clients::{ClientState, ProcessWatch};
@@ -96,7 +97,7 @@ pub(crate) struct ConductorParts {
     pub(crate) loss_report: LossReport,
     pub(crate) doorbells: Doorbells,
     /// Tells of programs that open the CnC file.
-    pub(crate) openings: Option<OpenWatch>,
+    pub(crate) openings: Option<FileWatch>,
     /// Set when a client may and does stop the driver.
     pub(crate) termination: Arc<AtomicBool>,
     pub(crate) ownership: Arc<Ownership>,
@@ -118,8 +119,10 @@ pub(crate) struct Conductor {
     epoch_refreshed_ns: i64,
     ownership: Arc<Ownership>,
     supervisor: Arc<dyn Supervisor>,
-    /// Another driver has the directory: this one has no say any more.
-    is_superseded: bool,
+    /// The last look at the directory found it without this driver's file.
+    is_deleted: bool,
+    /// The directory is another driver's, or gone: this one has no say any more.
+    is_dispossessed: bool,
 }
 
 impl Conductor {
@@ -152,6 +155,7 @@ impl Conductor {
             tasks: parts.tasks,
             sender: parts.sender,
             receiver: parts.receiver,
+            network: Arc::clone(&parts.network),
             termination: parts.termination,
             config: Arc::clone(&config),
         };
@@ -179,22 +183,35 @@ impl Conductor {
             clock: parts.clock,
             ownership: parts.ownership,
             supervisor: parts.supervisor,
-            is_superseded: false,
+            is_deleted: false,
+            is_dispossessed: false,
             rooms,
         }
     }
 
-    /// Whether another driver has taken the directory over. To be asked before anything times out that its clients hold.
+    /// Whether another driver has taken the directory over, or it was deleted. To be asked before anything times out that
+    /// its clients hold. One that is gone at a single look may be on its way to another driver.
     fn loses_directory(&mut self) -> bool {
-        self.is_superseded = self.ownership.is_lost();
-        if self.is_superseded {
-            self.supervisor.on_superseded(&format!(
-                "another driver has taken over aeron.dir={}: it was started to delete the directory, or this one did not run for \
-                 longer than aeron.driver.timeout. This one does nothing any more: close it",
-                self.rooms.cx.config.directory.display()
-            ));
-        }
-        self.is_superseded
+        let was_deleted = std::mem::replace(&mut self.is_deleted, self.ownership.is_deleted());
+        let directory = self.rooms.cx.config.directory.display();
+        let reason = if self.ownership.is_lost() {
+            format!(
+                "another driver has taken over aeron.dir={directory}: it was started to delete the directory, or this one did \
+                 not run for longer than aeron.driver.timeout. This one does nothing any more: close it"
+            )
+        } else if was_deleted && self.is_deleted {
+            format!(
+                "the files of aeron.dir={directory} were deleted while this driver ran, so that no client finds it: by a \
+                 program, or by systemd, which with RemoveIPC=yes deletes a user's files in /dev/shm when the user's last \
+                 session ends. This one does nothing any more: close it and start another, as a system user or with \
+                 RemoveIPC=no"
+            )
+        } else {
+            return false;
+        };
+        self.is_dispossessed = true;
+        self.supervisor.on_dispossessed(&reason);
+        true
     }
 
     fn set_time(&mut self, now_ns: i64) {
@@ -282,7 +299,7 @@ impl Agent for Conductor {
     fn do_work(&mut self, now_ns: i64) -> usize {
         self.set_time(now_ns);
         let is_tick_due = now_ns >= self.next_tick_ns;
-        if self.is_superseded || (is_tick_due && self.loses_directory()) {
+        if self.is_dispossessed || (is_tick_due && self.loses_directory()) {
             return 0;
         }
         self.beat();

@@ -1,15 +1,15 @@
-//! When the conductor may sleep long, because all that could come would wake it.
+//! When the conductor may sleep long, because every event would wake it.
 //!
-//! Commands of our clients, messages of the other agents and publishers that meet the limit ring. Commands of foreign
-//! clients do not, and arrivals in images are looked for; while there may be either, it looks every millisecond. The
-//! receiver rings for what comes after a gap, and while a gap is open the conductor looks again when its delay is over.
+//! Commands of our clients, messages of the other agents and publishers that reach the limit ring its doorbell.
+//! Commands of other clients do not, nor do arrivals in images; while either is possible, it looks every millisecond.
+//! The receiver rings for data after a gap, and while a gap is open the conductor looks again when its delay is over.
 
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use headrace_buffers::doorbell::{Bell, Interests};
 use headrace_buffers::log::LogBuffers;
-use headrace_sys::open_watch::OpenWatch;
+use headrace_sys::file_watch::FileWatch;
 
 use super::context::Context;
 use super::rooms::Rooms;
@@ -24,14 +24,14 @@ const TIMER_RESOLUTION: Duration = Duration::from_millis(20);
 
 /// What the conductor remembers for this.
 pub(crate) struct Quiet {
-    openings: Option<OpenWatch>,
+    openings: Option<FileWatch>,
     looks_until_ns: i64,
     refusals_told: i64,
 }
 
 impl Quiet {
     /// Without a watch over the CnC file the conductor never sleeps long.
-    pub(crate) fn new(openings: Option<OpenWatch>) -> Self {
+    pub(crate) fn new(openings: Option<FileWatch>) -> Self {
         Self {
             openings,
             looks_until_ns: i64::MIN,
@@ -41,7 +41,7 @@ impl Quiet {
 
     /// Called every now and then, and after a sleep that an opening of the CnC file ended.
     pub(crate) fn check_openings(&mut self, now_ns: i64) {
-        if self.openings.as_ref().is_some_and(OpenWatch::take) {
+        if self.openings.as_ref().is_some_and(FileWatch::take) {
             self.look_for(now_ns, AFTER_OPENING_NS);
         }
     }
@@ -54,14 +54,15 @@ impl Quiet {
         self.looks_until_ns = self.looks_until_ns.max(now_ns.saturating_add(duration_ns));
     }
 
-    /// Threads that found no slot to be woken through: the error log counts them.
+    /// Threads that found nothing to be woken through: the error log counts them.
     pub(crate) fn tell_refused_waiters(&mut self, cx: &Context) {
         let refusals = cx.doorbells.refusal_count();
         if refusals != self.refusals_told {
             self.refusals_told = refusals;
             cx.warn(
-                "a thread that waits found none of the 64 slots of the directory's waiters/ to be woken \
-                 through: threads without one look for work every millisecond",
+                "a thread that waits found none of the 64 slots of the directory's waiters/ to be woken through, or, \
+                 beside sockets or in an event loop, no watch (fs.inotify.max_user_instances): such a thread looks \
+                 for work every millisecond",
             );
         }
     }

@@ -1,5 +1,5 @@
-//! The services and the rooms of the conductor. Each room has tables of its own, and a function that needs one takes
-//! that one; only commands, which tie rooms together, take all.
+//! The services and the rooms of the conductor. Each room owns its tables, and a function takes only the rooms that it
+//! needs; only commands, which connect rooms, take all.
 
 use super::channels::Channels;
 use super::clients::Clients;

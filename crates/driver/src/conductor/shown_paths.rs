@@ -1,9 +1,7 @@
-//! Which destinations subscriptions with `control-mode=manual` have, and which of them bring something, for a person who
-//! looks.
+//! Shows operators the destinations of subscriptions with `control-mode=manual`, and which of them receive data.
 //!
-//! The room of channels has the sockets, and that of subscriptions what is published on this host; only the publications
-//! know whether such a stream is there. So what is shown is put together here: when a client has changed it, and at every
-//! tick.
+//! The room of channels has the sockets, and that of subscriptions the local destinations; only the publications know
+//! whether such a stream exists. So this module combines them: when a client has changed something, and at every tick.
 
 use super::rooms::Rooms;
 use crate::endpoint::{EndpointId, ShownDestination};

@@ -1,5 +1,5 @@
-//! Settings of Aeron's drivers that say in an older form what another setting says. They are read first, so that the other
-//! setting wins where both are given.
+//! Settings of Aeron's drivers that are older forms of another setting. They are read first, so that the other setting
+//! wins if both are set.
 
 use headrace_protocol::settings::Codec;
 

@@ -1,4 +1,4 @@
-//! Checks of settings against each other: what none of them can check alone.
+//! Checks of settings against each other.
 
 use headrace_buffers::cnc::CncLengths;
 
@@ -63,7 +63,7 @@ fn shown(config: &DriverConfig, property: &str) -> String {
 }
 
 impl DriverConfig {
-    /// Checks what no setting can check alone.
+    /// Checks the settings against each other.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.validate_together().map_err(|mut error| {
             // Nothing else is told of a driver that does not start.
@@ -77,8 +77,7 @@ impl DriverConfig {
     fn validate_together(&self) -> Result<(), ConfigError> {
         self.validate_timeouts()?;
         self.validate_lengths()?;
-        number!(self.publication_reserved_session_id_low)
-            .must_not_exceed(&number!(self.publication_reserved_session_id_high))?;
+        self.validate_reserved_session_ids()?;
         self.validate_names()?;
         self.interceptors(0)?;
         self.validate_idle()
@@ -101,6 +100,22 @@ impl DriverConfig {
         }
         number!(self.untethered_resting_timeout_ns).must_exceed(&interval)?;
         number!(self.publication_unblock_timeout_ns).must_exceed(&liveness)
+    }
+
+    /// The driver always finds a free id: it cannot have half of all ids in use.
+    fn validate_reserved_session_ids(&self) -> Result<(), ConfigError> {
+        let low = number!(self.publication_reserved_session_id_low);
+        let high = number!(self.publication_reserved_session_id_high);
+        low.must_not_exceed(&high)?;
+        let most = i64::from(i32::MAX);
+        if high.value - low.value <= most {
+            return Ok(());
+        }
+        let rule = format!(
+            "must be at most {most} above {}={}, which leaves the driver half of all ids to choose from",
+            low.property, low.text
+        );
+        Err(ConfigError::new(high.property, high.text, rule))
     }
 
     /// The error log takes what the other parts of the CnC file leave, in words of 64 bits.

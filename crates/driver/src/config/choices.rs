@@ -1,5 +1,5 @@
-//! Settings that name one of a few things: this driver's names, and those that Aeron's drivers have for the same, of
-//! functions in C and of classes in Java. Nothing is loaded by them.
+//! Settings that name one of a few choices: by this driver's names, and by those of Aeron's drivers, which name
+//! functions in C and classes in Java. None of them loads anything.
 
 use headrace_protocol::channel::{CongestionControlKind, FlowControlStrategy, GroupConsideration};
 use headrace_protocol::settings::{Choice, Codec, Kind};

@@ -1,4 +1,4 @@
-//! What documentation and other languages are made from.
+//! The declarations of settings, from which documentation and other languages are generated.
 
 use headrace_protocol::settings::{self, Declaration};
 
@@ -11,22 +11,22 @@ use super::{DriverConfig, SETTINGS, default_directory};
 pub struct Ineffective {
     /// Name of the property.
     pub property: &'static str,
-    /// Values that ask for what this driver does anyway.
+    /// Values that match this driver's behaviour.
     pub accepted: &'static [&'static str],
-    /// Another value is refused; else it is noted in the error log.
+    /// Whether other values are refused; otherwise they are noted in the error log.
     pub is_refused: bool,
-    /// Why, and what to do instead.
+    /// Why it has no effect, and what to do instead.
     pub reason: &'static str,
 }
 
-/// A setting that says in an older form what another one says.
+/// A setting that is an older form of another one.
 #[derive(Clone, Debug)]
 pub struct AliasDeclaration {
     /// Name of the property.
     pub property: &'static str,
-    /// The property of the other one.
+    /// The property of the other setting.
     pub sets: &'static str,
-    /// What a text must be.
+    /// The rule for its value.
     pub rule: String,
 }
 
@@ -39,7 +39,7 @@ pub fn declarations() -> Vec<Declaration> {
     settings::declarations(SETTINGS, &defaults)
 }
 
-/// Every setting that has none.
+/// Every setting without an effect.
 pub fn ineffective() -> Vec<Ineffective> {
     let ineffective = WITHOUT_EFFECT.iter().map(|setting| Ineffective {
         property: setting.property,

@@ -1,4 +1,4 @@
-//! Where a driver and its clients meet when no setting says.
+//! The default directory of a driver and its clients.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What is wrong with a setting.
+//! The error of a wrong setting.
 
 use headrace_protocol::text::excerpt;
 use thiserror::Error;
@@ -9,9 +9,9 @@ use thiserror::Error;
 pub struct ConfigError {
     /// Property name of the setting.
     pub setting: String,
-    /// The value that was given.
+    /// The value.
     pub value: String,
-    /// What a value must satisfy.
+    /// The rule for values.
     pub rule: String,
 }
 

@@ -1,6 +1,5 @@
-//! Idle strategies as settings give them.
+//! Idle strategies by the settings.
 
-use headrace_protocol::text::excerpt;
 use headrace_sys::idle::{Control, IdleStrategy};
 
 use super::settings::property;
@@ -15,8 +14,8 @@ pub struct IdleSetting<'a> {
 }
 
 impl IdleSetting<'_> {
-    /// The strategy; `control` is for the one that can be controlled. Fails when there is none of this name with these
-    /// arguments. As the specification has it, arguments are ignored where the strategy takes none.
+    /// The strategy; `control` is for the controllable one. Fails if no strategy has this name and these arguments. As
+    /// in the specification, arguments are ignored if the strategy takes none.
     pub fn strategy(&self, control: &Control) -> Result<IdleStrategy, ConfigError> {
         if IdleStrategy::is_controllable(self.name) {
             return Ok(IdleStrategy::Controlled(control.clone()));
@@ -26,19 +25,6 @@ impl IdleSetting<'_> {
             .filter(|_| IdleStrategy::takes_arguments(self.name));
         IdleStrategy::parse(self.name, init_args)
             .map_err(|rule| ConfigError::new(self.property, self.name, rule))
-    }
-
-    /// What to tell of arguments that are ignored.
-    fn doubt(&self) -> Option<String> {
-        let init_args = self.init_args.filter(|args| !args.is_empty())?;
-        (!IdleStrategy::takes_arguments(self.name)).then(|| {
-            format!(
-                "{}.init.args={} has no effect: idle strategy {} takes no arguments",
-                self.property,
-                excerpt(init_args),
-                self.name
-            )
-        })
     }
 }
 
@@ -61,11 +47,6 @@ macro_rules! idle_settings {
             pub(super) fn validate_idle(&self) -> Result<(), ConfigError> {
                 $(self.$method().strategy(&Control::default())?;)+
                 Ok(())
-            }
-
-            /// What to tell of strategies with arguments that have no effect.
-            pub(crate) fn idle_doubts(&self) -> Vec<String> {
-                [$(self.$method().doubt(),)+].into_iter().flatten().collect()
             }
         }
     };

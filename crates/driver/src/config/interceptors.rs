@@ -1,4 +1,4 @@
-//! The settings of loss on purpose.
+//! The settings of deliberate loss.
 
 use super::modes::ChannelEndpoints;
 use super::settings::property;

@@ -10,7 +10,6 @@ mod choices;
 mod declarations;
 mod default_directory;
 mod error;
-mod events;
 mod fetch;
 mod idle;
 mod interceptors;
@@ -61,19 +60,13 @@ impl DriverConfig {
         }
     }
 
-    /// One sentence for each name that looks like a misspelt setting, and for each value that has no effect beside
-    /// the others as they are now. The driver puts them into its error log.
+    /// One sentence for each name that looks like a misspelt setting, and for each value that has no effect together
+    /// with the other settings. The driver puts them into its error log.
     pub fn doubts(&self) -> Vec<String> {
         let mut doubts = self.misspelt.clone();
         doubts.extend(self.noted.values().cloned());
-        doubts.extend(self.idle_doubts());
         doubts.extend(self.name_doubts());
         doubts.extend(self.interceptor_doubts());
-        doubts.extend(self.event_doubts());
-        if self.cpuset_warnings_as_errors && !self.cpuset_affinity {
-            let (strict, counted) = (property::cpuset_warnings_as_errors, property::cpuset_affinity);
-            doubts.push(format!("{strict}=true has no effect without {counted}=true"));
-        }
         doubts
     }
 
@@ -83,13 +76,13 @@ impl DriverConfig {
         SETTINGS.iter().filter_map(property_and_value).collect()
     }
 
-    /// How the agents are spread over threads. [`MediaDriver::launch`](crate::MediaDriver::launch) decides if no setting
-    /// does.
+    /// How the agents are spread over threads. Without a setting [`MediaDriver::launch`](crate::MediaDriver::launch)
+    /// decides.
     pub fn threading(&self) -> ThreadingMode {
         self.threading_mode.unwrap_or(ThreadingMode::Dedicated)
     }
 
-    /// What publishers elsewhere can make the driver hold.
+    /// The limits for the images of remote publishers.
     pub fn image_limits(&self) -> ImageLimits {
         ImageLimits {
             count: self.image_limit,
@@ -114,13 +107,13 @@ impl DriverConfig {
         self.publication_unblock_timeout_ns = self.publication_unblock_timeout_ns.max(unblock_ns);
     }
 
-    /// Senders measure how long they drop further requests for what they sent again.
+    /// Whether senders measure how long to ignore further NAKs for bytes that they have sent again.
     pub fn adapts_retransmit_linger(&self) -> bool {
         self.adaptive_loss
             && self.retransmit_unicast_linger_ns == Self::default().retransmit_unicast_linger_ns
     }
 
-    /// How much a sender on this host may have on the way, where that is more than others may; else 0.
+    /// The window of a sender on this host, if it is wider than that of others; else 0.
     pub fn local_window_length(&self) -> usize {
         let is_default =
             self.receiver_initial_window_length == Self::default().receiver_initial_window_length;
@@ -131,8 +124,8 @@ impl DriverConfig {
         }
     }
 
-    /// What sockets ask for to receive, where the channel does not say; 0 leaves it to the system. With the default setting it
-    /// is enough for senders on this host.
+    /// Length of the receive buffer to request for a socket whose channel sets none; 0 leaves it to the system. With
+    /// the default setting it is enough for senders on this host.
     pub fn receive_buffer_length(&self) -> usize {
         let length = self.socket_receive_buffer_length;
         if length == Self::default().socket_receive_buffer_length {
@@ -142,7 +135,7 @@ impl DriverConfig {
         }
     }
 
-    /// What the settings mean for channels that do not say otherwise.
+    /// The defaults of channel parameters.
     pub fn channel_defaults(&self) -> ChannelDefaults {
         ChannelDefaults {
             mtu_length: self.mtu_length,

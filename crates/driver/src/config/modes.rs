@@ -29,7 +29,7 @@ impl ThreadingMode {
     }
 }
 
-/// Which names threads carry.
+/// The names of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadNaming {
     /// `conductor`, `sender`, `receiver`.
@@ -47,7 +47,7 @@ pub enum TerminationValidator {
     Deny,
 }
 
-/// Who is asked for a name before the name servers are.
+/// Who resolves a name before the name servers are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameResolver {
     /// Other drivers, if the driver has a resolver interface; else no one.
@@ -67,7 +67,7 @@ pub struct ImageLimits {
     pub bytes: usize,
 }
 
-/// Where an error goes that the error log has no room for.
+/// Where errors go when the error log is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FallbackLogger {
     /// To standard error.
@@ -92,7 +92,7 @@ impl FallbackLogger {
     }
 }
 
-/// Which sockets a driver has.
+/// The kind of sockets that a driver uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChannelEndpoints {
     /// Those of the system.
@@ -101,7 +101,7 @@ pub enum ChannelEndpoints {
     Debug,
 }
 
-/// How far a sender may go that has one receiver.
+/// Flow control of a sender with one receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnicastFlowControl {
     /// As far as that receiver has room.

@@ -1,8 +1,8 @@
-//! Ports that a driver hands out.
+//! Ports that a driver chooses.
 
 use headrace_protocol::settings::{Codec, Kind};
 
-/// Ports a driver may hand out when a channel asks for any: "low high", or "0 0" for the system's choice.
+/// Ports from which a driver chooses when a channel asks for any: "low high", or "0 0" for the system's choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortRange {
     /// First port.

@@ -20,7 +20,7 @@ const FOREIGN_PREFIXES: [&str; 3] = ["AERON_ARCHIVE_", "AERON_CLUSTER_", "AERON_
 /// Most doubtful names that are told of.
 const DOUBTS_MAX: usize = 8;
 
-/// Values gathered from several places, the last one given winning.
+/// Values from several places; the last one wins.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     // By environment name, since that is the form in which all places can be compared. As the system has them: what is no
@@ -61,8 +61,8 @@ impl Sources {
         true
     }
 
-    /// As [`Self::define`], for a definition given to this driver alone: an `aeron.` name that is no
-    /// setting is a mistake here, while the environment and files also serve other programs.
+    /// As [`Self::define`], for a definition that is only for this driver: an `aeron.` name that is not a setting is an
+    /// error here, while the environment and files also serve other programs.
     pub fn define_for_driver(&mut self, line: &str) -> Result<bool, ConfigError> {
         if let Some((name, value)) = definition(line)
             && environment_name(name).starts_with(ENVIRONMENT_PREFIX)
@@ -108,7 +108,7 @@ impl Sources {
         self.define_all(&text)
     }
 
-    /// The settings these values amount to, over the defaults.
+    /// The defaults, overridden by these values.
     pub fn into_config(self) -> Result<DriverConfig, ConfigError> {
         let mut config = DriverConfig::default();
         for (name, value) in &self.values {
@@ -135,7 +135,7 @@ fn doubt(name: &str, value: &str) -> Option<String> {
     if is_foreign || table::find(name).is_some() {
         return None;
     }
-    let near = table::nearest(name)?;
+    let near = table::slipped(name)?;
     Some(format!(
         "{}={} has no effect: no setting has this name, did you mean {near}?",
         excerpt(name),

@@ -1,4 +1,4 @@
-//! The table of settings: which text sets which field, what is refused and what has no effect.
+//! The table of settings: which name sets which field, which values are refused and which settings have no effect.
 
 use headrace_protocol::channel::units;
 use headrace_protocol::settings::{Kind, Setting, environment_name};
@@ -77,14 +77,23 @@ pub(crate) fn find(name: &str) -> Option<(&'static str, Known)> {
     Known::all().find(|(property, _)| environment_name(property) == wanted)
 }
 
-/// The setting that was probably meant by a name that is none, spelt as the name is.
-pub(crate) fn nearest(name: &str) -> Option<String> {
-    let properties = Known::all().map(|(property, _)| property);
-    if name.contains('.') {
-        return text::nearest(name, properties).map(str::to_owned);
-    }
-    let names: Vec<String> = properties.map(environment_name).collect();
-    text::nearest(name, names.iter().map(String::as_str)).map(str::to_owned)
+/// The names of all settings, spelt as a name is: as properties, or as variables of the environment.
+fn spelt_as(name: &str) -> Vec<String> {
+    let spell = |property: &str| match name.contains('.') {
+        true => property.to_owned(),
+        false => environment_name(property),
+    };
+    Known::all().map(|(property, _)| spell(property)).collect()
+}
+
+/// The setting that was probably meant by a name that is none.
+fn nearest(name: &str) -> Option<String> {
+    text::nearest(name, spelt_as(name).iter().map(String::as_str)).map(str::to_owned)
+}
+
+/// The setting of which a name is a slip.
+pub(crate) fn slipped(name: &str) -> Option<String> {
+    text::slipped(name, spelt_as(name).iter().map(String::as_str)).map(str::to_owned)
 }
 
 /// Why a name that no setting has is refused.

@@ -1,7 +1,7 @@
 //! Settings of Aeron's drivers that have no effect here, each with the reason and with what to do instead.
 //!
-//! What would change a stream or the driver is refused, so that no user believes that it works. What a debugger, a logger or
-//! a test harness sets is noted in the error log: the driver does all that was asked for but that.
+//! Settings that would change a stream or the driver are refused, so that no user believes that they work. Those for
+//! debuggers, loggers or test harnesses are noted in the error log: the driver does everything else that was asked for.
 
 use headrace_protocol::text::excerpt;
 
@@ -71,28 +71,29 @@ const fn noted(
 }
 
 const BOTH: &[&str] = &["true", "on", "1", "false", "off", "0"];
+const NOTHING: &[&str] = &["", "0"];
+const EVENTS: &str = "the driver prints no events: use `headrace events --follow`";
 const FALSE: &[&str] = &["false", "off", "0"];
 
-const SOCKETS: &str = "the driver has the sockets of the system, and no others can be loaded into it";
+const SOCKETS: &str = "the driver uses the sockets of the system";
 
 pub(super) static WITHOUT_EFFECT: &[WithoutEffect] = &[
     // Directory, life cycle, storage.
     refused(
         "aeron.enable.experimental.features",
         BOTH,
-        "no feature waits for this switch, in Aeron's drivers neither",
+        "no feature depends on it, in Aeron's drivers either",
     ),
     refused(
         "aeron.driver.dynamic.libraries",
         &[],
-        "the driver loads no libraries; name resolvers, flow control, congestion control and interceptors are built in, and \
-         the settings of those names choose among them",
+        "the driver loads no libraries: set its name resolver, flow control, congestion control and interceptors by name",
     ),
     refused(
         "aeron.agent.on.start.function",
         &[],
-        "the driver calls no functions of libraries; to bind or name its threads set aeron.sender.cpu.affinity and its \
-         like, and aeron.thread.naming",
+        "the driver calls no functions of libraries: set aeron.sender.cpu.affinity and its like to bind its threads, and \
+         aeron.thread.naming to name them",
     ),
     // Sockets and transport.
     refused(
@@ -106,15 +107,11 @@ pub(super) static WITHOUT_EFFECT: &[WithoutEffect] = &[
         SOCKETS,
     ),
     // Threads.
-    noted(
-        "aeron.use.windows.high.res.timer",
-        FALSE,
-        "the driver runs on Linux, whose timers are as fine as they can be",
-    ),
+    noted("aeron.use.windows.high.res.timer", FALSE, "it is for Windows"),
     // Logging and debugging.
-    noted(
-        "aeron.event.log.reader.classname",
-        &[],
-        "it names a Java class, and the driver runs no Java; `headrace events --json` gives events to programs",
-    ),
+    noted("aeron.event.log", NOTHING, EVENTS),
+    noted("aeron.event.log.disable", NOTHING, EVENTS),
+    noted("aeron.event.log.filename", NOTHING, EVENTS),
+    noted("aeron.event.log.file.max.length", NOTHING, EVENTS),
+    noted("aeron.event.log.reader.classname", NOTHING, EVENTS),
 ];

@@ -1,4 +1,4 @@
-//! The driver's directory: refusing one in use, saving what a dead driver left, making a fresh one.
+//! The driver's directory: refuses one in use, saves the logs of a dead driver, makes a new one.
 
 mod ownership;
 

@@ -31,6 +31,11 @@ impl Ownership {
     pub(crate) fn is_lost(&self) -> bool {
         identity(&self.path).is_ok_and(|file| file != self.file)
     }
+
+    /// True when the file is in no place any more, so that no client finds this driver.
+    pub(crate) fn is_deleted(&self) -> bool {
+        identity(&self.path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    }
 }
 
 fn identity(path: &Path) -> io::Result<(u64, u64)> {
@@ -51,7 +56,9 @@ mod tests {
         assert!(!ownership.is_lost());
         fs::remove_file(&path).unwrap();
         assert!(!ownership.is_lost(), "no other driver has it");
+        assert!(ownership.is_deleted());
         fs::File::create(&path).unwrap();
         assert!(ownership.is_lost());
+        assert!(!ownership.is_deleted());
     }
 }

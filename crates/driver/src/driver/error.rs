@@ -42,14 +42,6 @@ pub enum DriverError {
         /// Where.
         place: String,
     },
-    /// The file of printed changes of state cannot be written.
-    #[error("cannot open aeron.event.log.filename={path}: {source}")]
-    EventLogFile {
-        /// Which.
-        path: String,
-        /// The system's answer.
-        source: io::Error,
-    },
     /// The operating system refused.
     #[error("cannot {action}: {source}")]
     Io {

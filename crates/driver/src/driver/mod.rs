@@ -31,7 +31,6 @@ use crate::config::DriverConfig;
 use crate::directory::{self, Ownership};
 use crate::environment::Environment;
 use crate::errors::ErrorRecorder;
-use crate::event_printer::{EventPrinter, Sink};
 use crate::event_recorder::EventRecorder;
 use crate::interceptors;
 use crate::printing;
@@ -62,29 +61,14 @@ pub struct MediaDriver {
     running: Mutex<Option<Running>>,
     invoker: Option<Invoker>,
     supervisor: Arc<DriverSupervisor>,
-    printer: Mutex<Option<EventPrinter>>,
 }
 
 impl MediaDriver {
     /// Checks the settings, takes the directory and starts the agents. Clients can connect when this returns.
     /// When it fails it leaves no files and no threads.
-    ///
-    /// Changes of state are printed if the settings say so.
     pub fn launch(mut config: DriverConfig) -> Result<Self, DriverError> {
         config.mind_debugger(headrace_sys::process::is_traced());
-        let sink = Sink::open(&config).map_err(|source| DriverError::EventLogFile {
-            path: config.event_log_filename.clone().unwrap_or_default(),
-            source,
-        })?;
-        let driver = Self::launch_in(config, Environment::system())?;
-        if let Some(sink) = sink {
-            let printer = EventPrinter::start(&driver.config, sink).map_err(|source| DriverError::Io {
-                action: "start a thread",
-                source,
-            })?;
-            *driver.printer.lock().unwrap_or_else(PoisonError::into_inner) = printer;
-        }
-        Ok(driver)
+        Self::launch_in(config, Environment::system())
     }
 
     /// As [`Self::launch`], in an environment of the caller's choice.
@@ -123,11 +107,10 @@ impl MediaDriver {
             config,
             running: Mutex::new(Some(running)),
             supervisor,
-            printer: Mutex::new(None),
         })
     }
 
-    /// Where clients find this driver.
+    /// The directory of this driver.
     pub fn directory(&self) -> &Path {
         &self.config.directory
     }
@@ -137,7 +120,8 @@ impl MediaDriver {
         &self.config
     }
 
-    /// Which threading mode the driver chose, and for which limit of processors; none if a setting or the default holds.
+    /// The threading mode that the driver chose, and for which limit of processors; `None` if a setting or the default
+    /// decides.
     pub fn chosen_threading(&self) -> Option<String> {
         self.limit.map(|limit| limit.to_string())
     }
@@ -147,7 +131,7 @@ impl MediaDriver {
         self.invoker.clone()
     }
 
-    /// What the counter says of how to idle, for a program that invokes the driver. It keeps the counters mapped.
+    /// The counter that controls idling, for a program that invokes the driver. It keeps the counters mapped.
     pub fn idle_control(&self) -> Control {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         running
@@ -155,24 +139,24 @@ impl MediaDriver {
             .map_or_else(Control::default, |running| idle_control(&running.cnc))
     }
 
-    /// Messages between the agents of an invoked driver that wait to be taken, or for room in a queue. Zero for a
-    /// driver that has threads or has ended.
+    /// Messages between the agents of an invoked driver that wait in a queue, or for room in one. Zero for a driver
+    /// that has threads or has ended.
     pub fn waiting_messages(&self) -> usize {
         self.invoker.as_ref().map_or(0, Invoker::waiting_messages)
     }
 
-    /// True when the driver should be closed: a client asked and may, or an agent failed.
+    /// True when the driver should be closed: an authorised client asked for it, or an agent failed.
     pub fn is_terminated(&self) -> bool {
         self.supervisor.termination.load(Ordering::Acquire)
     }
 
-    /// Why an agent stopped by itself, if one did.
+    /// Why an agent failed, if one did.
     pub fn failure(&self) -> Option<String> {
         self.supervisor.failure()
     }
 
-    /// Ends an invoked driver as a kill would: its agents are dropped where they are, no client is told, and the
-    /// directory stays as it is. False, with nothing done, for a driver that has threads or has ended.
+    /// Ends an invoked driver as a kill would: drops its agents where they are, informs no client, and leaves the
+    /// directory as it is. Does nothing and returns false for a driver that has threads or has ended.
     pub fn crash(&self) -> bool {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(invoker) = running.as_ref().and_then(|running| running.invoker.clone()) else {
@@ -183,7 +167,7 @@ impl MediaDriver {
         true
     }
 
-    /// Stops the agents, tells clients and, if so set, deletes the directory. Does nothing the second time.
+    /// Stops the agents, informs clients and, if a setting says so, deletes the directory. Closing again does nothing.
     pub fn close(&self) -> Result<(), DriverError> {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut running) = running else {
@@ -201,7 +185,6 @@ impl MediaDriver {
             "closed"
         };
         self.supervisor.enter(DriverState::Closed, reason);
-        *self.printer.lock().unwrap_or_else(PoisonError::into_inner) = None;
         running.cnc.flush().map_err(|source| DriverError::Io {
             action: "write the CnC file back",
             source,

@@ -1,4 +1,4 @@
-//! Making the source of names that the settings ask for, with its counters.
+//! Makes the name resolver that the settings ask for, with its counters.
 
 use std::io;
 use std::net::SocketAddr;

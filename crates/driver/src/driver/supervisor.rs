@@ -1,4 +1,4 @@
-//! What is done about the troubles of threads.
+//! Handles failures of threads.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,13 +15,13 @@ use crate::runner::Supervisor;
 use crate::states::states;
 
 states! {
-    /// The driver itself. If the driver is killed, its event log ends without a last state.
+    /// The driver itself. The event log of a killed driver ends without a last state.
     pub(crate) enum DriverState, "driver" {
         /// Its agents run.
         Running => [Failed, Closed];
-        /// An agent stopped by itself, or another driver has the directory; the other agents go on until the driver is closed.
+        /// An agent failed, or another driver has the directory; the other agents run until the driver is closed.
         Failed => [Closed];
-        /// It was stopped in order.
+        /// It has stopped in order.
         Closed => [];
     }
 }
@@ -89,23 +89,25 @@ impl Supervisor for DriverSupervisor {
     }
 
     fn on_panic(&self, role_name: &str, message: &str) {
-        self.fail(ErrorCode::GenericError.describe(format_args!("agent {role_name} stopped: {message}")));
+        self.fail(&format!("agent {role_name} stopped: {message}"));
     }
 
-    fn on_superseded(&self, reason: &str) {
-        self.fail(ErrorCode::GenericError.describe(reason));
+    fn on_dispossessed(&self, reason: &str) {
+        self.fail(reason);
     }
 }
 
 impl DriverSupervisor {
-    fn fail(&self, text: String) {
+    /// The error log has code and standard text of each error; a person who reads why the driver ended needs neither.
+    fn fail(&self, reason: &str) {
+        let code = ErrorCode::GenericError;
         self.errors
-            .record(ErrorCode::GenericError.value(), &text, self.clock.epoch_ms());
-        self.enter(DriverState::Failed, Reason::fault(&text));
+            .record(code.value(), &code.describe(reason), self.clock.epoch_ms());
+        self.enter(DriverState::Failed, Reason::fault(reason));
         self.failure
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert(text);
+            .get_or_insert_with(|| reason.to_owned());
         self.termination.store(true, Ordering::Release);
     }
 }

@@ -10,7 +10,7 @@ use headrace_buffers::liveness::Liveness;
 use headrace_buffers::ring::ManyToOneRing;
 use headrace_buffers::{AtomicBuffer, align};
 use headrace_sys::Clock;
-use headrace_sys::open_watch::OpenWatch;
+use headrace_sys::file_watch::FileWatch;
 
 use super::names::NameParts;
 use super::{DriverError, DriverSupervisor, files};
@@ -120,6 +120,7 @@ impl Wiring<'_> {
                 },
             },
             Arc::clone(self.clock),
+            Arc::clone(self.network),
         );
         self.tracked(
             sender,
@@ -205,11 +206,11 @@ impl Wiring<'_> {
 
     /// Without it the conductor looks for commands of foreign clients every millisecond, as it does anyway while
     /// there are any. An invoked driver looks when it is told to.
-    fn openings(&self) -> Option<OpenWatch> {
+    fn openings(&self) -> Option<FileWatch> {
         if self.config.threading() == ThreadingMode::Invoker {
             return None;
         }
-        OpenWatch::new(&self.config.directory.join(cnc::FILE_NAME)).ok()
+        FileWatch::of_openings(&self.config.directory.join(cnc::FILE_NAME)).ok()
     }
 
     pub(super) fn conductor(

@@ -1,7 +1,7 @@
-//! Loss on purpose, for tests of programs and of drivers: between sockets and transport, for what arrives and what leaves.
+//! Deliberate loss, for tests of programs and of drivers: between sockets and transport, in both directions.
 //!
-//! A driver without the settings has its sockets as they are. With them, each socket has a chain of rules of its own,
-//! and a datagram that one of them drops is as good as never received, but for the counter `Bytes received`.
+//! Without the settings a driver uses plain sockets. With them, each socket has its own chain of rules, and a datagram
+//! that one of them drops counts as never received, except in the counter `Bytes received`.
 
 mod arguments;
 mod rules;
@@ -60,6 +60,10 @@ impl Network for LossyNetwork {
 
     fn interfaces(&self) -> io::Result<Vec<Interface>> {
         self.network.interfaces()
+    }
+
+    fn path_mtu(&self, to: SocketAddr) -> Option<usize> {
+        self.network.path_mtu(to)
     }
 }
 

@@ -1,11 +1,11 @@
 //! Bounded queues between agents, never blocking.
 //!
-//! Agents may share a thread, so no agent waits for a full queue. What must arrive goes through an [`Outbox`],
-//! which keeps what did not fit, in order, and offers it again on the next duty cycle. What its cause repeats
-//! goes through [`Requests`], which refuses it.
+//! Agents may share a thread, so no agent waits for a full queue. Messages that must arrive go through an [`Outbox`],
+//! which keeps those that did not fit, in order, and offers them again on the next duty cycle. Messages whose cause
+//! repeats go through [`Requests`], which refuses them when it is full.
 //!
-//! Two agents that send to each other must not both stop taking while their own queue is full: then each waits
-//! for the other for ever. So only the conductor ever stops taking, and only what begins new work:
+//! Two agents that send to each other must not both stop taking while their own queue is full: then each waits for the
+//! other forever. So only the conductor ever stops taking, and only what begins new work:
 //!
 //! ```text
 //!                 commands: always taken

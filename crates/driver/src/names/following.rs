@@ -1,8 +1,8 @@
-//! When an open channel's name is looked up again: the peer that it stands for has fallen silent, and may be elsewhere.
+//! Decides when to look up an open channel's name again: when its peer has fallen silent, and may have moved.
 //!
-//! Who is there says something every 200 ms (receivers) or 100 ms (senders). The specification asks after 5 s of silence.
-//! Here a name that has moved is found within the time of the setting, a second unless it is set: it is looked up
-//! after half of that time in silence, and as often after that, on threads that nothing waits for (note 14).
+//! A live peer sends something every 200 ms (receivers) or 100 ms (senders). The specification looks up after 5 s of
+//! silence. This driver finds a name that has moved within the time of a setting, by default a second: it looks the
+//! name up after half of that time in silence, and as often after that, on threads that nothing waits for (note 14).
 
 /// Shorter silences say nothing.
 const SILENCE_MIN_NS: i64 = 500_000_000;

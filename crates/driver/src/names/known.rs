@@ -1,4 +1,4 @@
-//! What a host's text says of its address, and what a source may say of a name.
+//! Addresses that follow from a host's text alone, and the possible results of a source of names.
 
 use std::net::{IpAddr, Ipv4Addr};
 

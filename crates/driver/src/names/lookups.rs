@@ -1,7 +1,7 @@
-//! Names to addresses, off the threads of the agents: a name server may take seconds to answer, or never do.
+//! Looks up names off the threads of the agents: a name server may take seconds to answer, or never do.
 //!
-//! At most [`THREADS_MAX`] lookups run at once, each on a thread of its own that nothing waits for: not an agent, and
-//! not the end of the driver. The others queue.
+//! At most [`THREADS_MAX`] lookups run at once, each on a separate thread that nothing waits for, neither an agent nor
+//! the end of the driver. The others queue.
 
 use std::collections::VecDeque;
 use std::io;
@@ -30,18 +30,18 @@ impl NameLookup for SystemLookup {
     }
 }
 
-/// A lookup that is over.
+/// A finished lookup.
 #[derive(Debug)]
 pub struct LookedUp {
-    /// What was looked up.
+    /// The host.
     pub host: String,
     /// Its address, or why there is none.
     pub answer: Result<IpAddr, String>,
-    /// How long that took.
+    /// How long the lookup took.
     pub duration_ns: i64,
 }
 
-/// Looks up names while its caller goes on; a seam, so that tests decide when a name is answered.
+/// Looks up names while its caller continues; a seam, so that tests decide when the answer comes.
 pub trait Lookups: Send {
     /// Begins to look up a host that is not being looked up.
     fn begin(&mut self, host: &str);

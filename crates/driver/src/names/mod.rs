@@ -1,4 +1,4 @@
-//! Names to addresses: what the driver knows itself, what other drivers told it, and what name servers answer.
+//! Resolves names to addresses: from the driver's knowledge, from other drivers, and from name servers.
 
 mod following;
 mod gossip;

@@ -1,4 +1,4 @@
-//! Who is asked for a name before the name servers are.
+//! The sources that resolve a name before the name servers are asked.
 
 use super::gossip::Gossip;
 use super::known::Known;

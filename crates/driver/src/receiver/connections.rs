@@ -1,4 +1,4 @@
-//! Where an image is answered: one connection for each path of its channel.
+//! The connections to which an image replies: one for each path of its channel.
 //!
 //! | channel | connections | answered |
 //! |---|---|---|
@@ -7,25 +7,14 @@
 //!
 //! A path is live for 5 s after its last frame, and for as long after it was added: until then it may still bring the
 //! stream. Source: specification, image connections, and end of stream.
-//!
-//! What comes pays for what is answered. An address in a packet may be another's, so no more is sent there than came:
-//! each frame pays for as many bytes as it has. A sender that lives says something every 100 ms, which pays for all that
-//! the protocol has a receiver say.
 
 use std::net::SocketAddr;
-
-use headrace_protocol::frame::Setup;
 
 /// How long a path counts that brings nothing.
 const LIVE_NS: i64 = 5_000_000_000;
 
 /// Time between two requests for the SETUP of a sender that is not known.
 const QUESTION_INTERVAL_NS: i64 = 1_000_000_000;
-
-/// Status messages to a group from which nothing was heard, and to a sender at the control address when it is heard again: the
-/// addresses are the subscriber's word, not a stranger's. Such a sender says nothing to those that it has not heard, so the
-/// first answer must not be lost.
-const GREETINGS: u8 = 4;
 
 /// Where a datagram comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,14 +37,6 @@ struct Connection {
     control_heard_ns: i64,
     end_of_stream_position: Option<i64>,
     asked_ns: Option<i64>,
-    /// It brings something after a silence, and its sender has not been looked at.
-    is_new: bool,
-    /// Bytes that may be sent to `control`.
-    credit: usize,
-    /// Those of them that the last frame paid.
-    last_paid: usize,
-    /// Status messages that may be sent there besides.
-    greetings: u8,
 }
 
 impl Connection {
@@ -68,10 +49,6 @@ impl Connection {
             control_heard_ns: now_ns,
             end_of_stream_position: None,
             asked_ns: None,
-            is_new: false,
-            credit: 0,
-            last_paid: 0,
-            greetings: group_control.map_or(0, |_| GREETINGS),
         }
     }
 
@@ -99,27 +76,8 @@ impl Connection {
         if takes_over {
             self.control = Some(address);
             self.control_heard_ns = now_ns;
-            self.greetings = 0;
-            self.credit = self.last_paid; // what another has paid is not for this one
         }
         takes_over
-    }
-
-    fn pay(&mut self, length: usize) -> bool {
-        let can_pay = self.credit >= length;
-        if can_pay {
-            self.credit -= length;
-        }
-        can_pay
-    }
-
-    fn pay_status(&mut self, length: usize) -> bool {
-        if self.pay(length) {
-            return true;
-        }
-        let is_greeting = self.greetings > 0;
-        self.greetings -= u8::from(is_greeting);
-        is_greeting
     }
 }
 
@@ -137,8 +95,6 @@ impl Connections {
         let connection = Connection {
             control: group_control.or(Some(source)),
             last_frame_ns: Some(now_ns),
-            credit: Setup::LENGTH,
-            greetings: 0,
             ..Connection::silent(group_control, now_ns)
         };
         Self {
@@ -168,36 +124,6 @@ impl Connections {
         self.list[path] = Some(Connection::silent(group_control, now_ns));
     }
 
-    /// The sender that a path was last heard from is the one that the subscriber named.
-    pub(super) fn greet(&mut self, path: usize) {
-        if let Some(Some(connection)) = self.list.get_mut(path) {
-            connection.greetings = GREETINGS;
-        }
-    }
-
-    /// The sender at the address that the subscriber named is asked which streams it has: those that it answers on a path
-    /// may be told once more that they have a receiver. What they were told before may be lost, and they say nothing to one
-    /// that they do not know.
-    pub(super) fn greet_once(&mut self, path: usize, named: SocketAddr) {
-        if let Some(Some(connection)) = self.list.get_mut(path)
-            && connection.control == Some(named)
-        {
-            connection.greetings = connection.greetings.max(1);
-        }
-    }
-
-    /// A path that brings something after a silence, once, and where it is answered.
-    pub(super) fn take_new(&mut self) -> Option<(usize, SocketAddr)> {
-        self.list.iter_mut().enumerate().find_map(|(path, connection)| {
-            let connection = connection.as_mut()?;
-            let is_new = std::mem::take(&mut connection.is_new);
-            connection
-                .control
-                .filter(|_| is_new)
-                .map(|control| (path, control))
-        })
-    }
-
     /// A path is gone.
     pub(super) fn remove(&mut self, path: usize) {
         if let Some(connection) = self.list.get_mut(path) {
@@ -224,9 +150,7 @@ impl Connections {
             return false;
         };
         let was_silent = !self.is_single && !connection.is_heard(now_ns);
-        let is_new = connection.on_frame(source.address, now_ns) || was_silent;
-        connection.is_new |= is_new;
-        is_new
+        connection.on_frame(source.address, now_ns) || was_silent
     }
 
     /// True once a second for a path that brings frames of the stream which say nothing of their sender: they lie outside
@@ -247,106 +171,22 @@ impl Connections {
         is_due
     }
 
-    /// The question of a path could not be put: the next frame may.
-    pub(super) fn put_back_question(&mut self, path: usize) {
-        if let Some(Some(connection)) = self.list.get_mut(path) {
-            connection.asked_ns = None;
-        }
-    }
-
-    /// A frame of the stream came, whatever became of it: it pays for answers.
-    #[inline]
-    pub(super) fn on_paid(&mut self, path: usize, length: usize) {
-        if let Some(Some(connection)) = self.list.get_mut(path) {
-            connection.credit += length;
-            connection.last_paid = length;
-        }
-    }
-
-    /// A frame that has paid on another account does not pay here as well.
-    pub(super) fn take_back(&mut self, path: usize, length: usize) {
-        if let Some(Some(connection)) = self.list.get_mut(path) {
-            connection.credit = connection.credit.saturating_sub(length);
-        }
-    }
-
-    /// What can be paid for at the most, where something can be.
-    pub(super) fn credit(&self) -> usize {
-        let each = self.list.iter().flatten();
-        each.map(|connection| connection.credit).max().unwrap_or(0)
-    }
-
-    /// One more answer of this length may go to each, whatever was heard: what a program brings about, once for each image.
-    pub(super) fn grant(&mut self, length: usize) {
-        for connection in self.list.iter_mut().flatten() {
-            connection.credit += length;
-        }
-    }
-
-    /// False when an answer of this length has to wait, because nowhere has enough been heard.
-    pub(super) fn can_answer(&self, length: usize, now_ns: i64) -> bool {
-        self.has(now_ns, |connection| connection.credit >= length)
-    }
-
-    /// False when a status message of this length has to wait.
-    pub(super) fn can_tell(&self, length: usize, now_ns: i64) -> bool {
-        self.has(now_ns, |connection| {
-            connection.credit >= length || connection.greetings > 0
-        })
-    }
-
-    /// True if one that is answered is so, or none is there.
-    fn has(&self, now_ns: i64, is_so: impl Fn(&Connection) -> bool) -> bool {
+    /// Each path that is answered on, with the address to answer to.
+    pub(super) fn answered(&self, now_ns: i64) -> impl Iterator<Item = Source> {
         let is_single = self.is_single;
-        let mut answered =
-            self.list.iter().flatten().filter(|connection| {
-                connection.control.is_some() && (is_single || connection.is_live(now_ns))
-            });
-        match answered.next() {
-            Some(first) => is_so(first) || answered.any(is_so),
-            None => true,
-        }
-    }
-
-    /// Each path that is answered on, with the address to answer to, and has paid for an answer of this length. It is
-    /// taken to be sent.
-    pub(super) fn answered(&mut self, length: usize, now_ns: i64) -> impl Iterator<Item = Source> {
-        self.those(now_ns, move |connection| connection.pay(length))
-    }
-
-    /// As [`Self::answered`], for a status message.
-    pub(super) fn told(&mut self, length: usize, now_ns: i64) -> impl Iterator<Item = Source> {
-        self.those(now_ns, move |connection| connection.pay_status(length))
-    }
-
-    /// As [`Self::answered`], each path that has `to_spare` besides.
-    pub(super) fn probed(
-        &mut self,
-        length: usize,
-        to_spare: usize,
-        now_ns: i64,
-    ) -> impl Iterator<Item = Source> {
-        self.those(now_ns, move |connection| {
-            connection.credit >= length + to_spare && connection.pay(length)
-        })
-    }
-
-    fn those(&mut self, now_ns: i64, pays: impl Fn(&mut Connection) -> bool) -> impl Iterator<Item = Source> {
-        let is_single = self.is_single;
-        let each = self.list.iter_mut().enumerate();
+        let each = self.list.iter().enumerate();
         each.filter_map(move |(path, connection)| {
-            let connection = connection.as_mut()?;
+            let connection = connection.as_ref()?;
             let is_answered = is_single || connection.is_live(now_ns);
             let address = connection.control.filter(|_| is_answered)?;
-            pays(connection).then_some(Source { path, address })
+            Some(Source { path, address })
         })
     }
 
-    /// Where to answer what came on a path, if it has paid for it.
-    pub(super) fn on_path(&mut self, path: usize, length: usize) -> Option<Source> {
-        let connection = self.list.get_mut(path)?.as_mut()?;
-        let address = connection.control?;
-        connection.pay(length).then_some(Source { path, address })
+    /// Where to answer what came on a path.
+    pub(super) fn on_path(&self, path: usize) -> Option<Source> {
+        let address = self.list.get(path)?.as_ref()?.control?;
+        Some(Source { path, address })
     }
 
     /// How many paths brought something within the liveness time-out.
@@ -397,9 +237,8 @@ mod tests {
         }
     }
 
-    /// For answers that cost nothing.
-    fn answered(connections: &mut Connections, now_ns: i64) -> Vec<Source> {
-        connections.answered(0, now_ns).collect()
+    fn answered(connections: &Connections, now_ns: i64) -> Vec<Source> {
+        connections.answered(now_ns).collect()
     }
 
     /// Paths 0 and 1, added at time 0.
@@ -413,10 +252,10 @@ mod tests {
     #[test]
     fn the_only_path_is_answered_however_long_it_is_silent() {
         let mut connections = Connections::single(at(1), None, 0);
-        assert_eq!(answered(&mut connections, 99 * SECOND), [source(0, 1)]);
+        assert_eq!(answered(&connections, 99 * SECOND), [source(0, 1)]);
         let mut group = Connections::single(at(1), Some(at(9)), 0);
         assert!(!group.on_frame(source(0, 1), 10 * SECOND));
-        assert_eq!(answered(&mut group, 99 * SECOND), [source(0, 9)]);
+        assert_eq!(answered(&group, 99 * SECOND), [source(0, 9)]);
         assert_eq!(connections.end_of_stream(99 * SECOND), None);
         connections.on_end_of_stream(0, 64);
         assert_eq!(connections.end_of_stream(0), Some(64));
@@ -425,19 +264,16 @@ mod tests {
     #[test]
     fn a_path_is_answered_once_it_is_heard_and_until_it_is_silent() {
         let mut connections = two();
-        assert_eq!(answered(&mut connections, 0), []);
+        assert_eq!(answered(&connections, 0), []);
         connections.on_frame(source(1, 7), SECOND);
-        assert_eq!(answered(&mut connections, SECOND), [source(1, 7)]);
+        assert_eq!(answered(&connections, SECOND), [source(1, 7)]);
         connections.on_frame(source(0, 5), 2 * SECOND);
-        assert_eq!(
-            answered(&mut connections, 6 * SECOND),
-            [source(0, 5), source(1, 7)]
-        );
-        assert_eq!(answered(&mut connections, 6 * SECOND + 1), [source(0, 5)]);
+        assert_eq!(answered(&connections, 6 * SECOND), [source(0, 5), source(1, 7)]);
+        assert_eq!(answered(&connections, 6 * SECOND + 1), [source(0, 5)]);
         assert_eq!(connections.active_count(6 * SECOND, 5 * SECOND), 2);
         assert_eq!(connections.active_count(6 * SECOND + 1, 5 * SECOND), 1);
         connections.remove(0);
-        assert_eq!(answered(&mut connections, 6 * SECOND + 1), []);
+        assert_eq!(answered(&connections, 6 * SECOND + 1), []);
     }
 
     #[test]
@@ -445,9 +281,9 @@ mod tests {
         let mut connections = two();
         connections.on_frame(source(0, 5), 0);
         connections.on_frame(source(0, 99), SECOND);
-        assert_eq!(connections.on_path(0, 0), Some(source(0, 5)));
+        assert_eq!(connections.on_path(0), Some(source(0, 5)));
         connections.on_frame(source(0, 6), 7 * SECOND);
-        assert_eq!(connections.on_path(0, 0), Some(source(0, 6)));
+        assert_eq!(connections.on_path(0), Some(source(0, 6)));
     }
 
     /// A publisher is started again, or its packets come through another port, while those of the old one are on the way.
@@ -457,13 +293,12 @@ mod tests {
             connections.on_frame(source(0, 5), 0);
             for tenths in 1..=50 {
                 connections.on_frame(source(0, 6), tenths * SECOND / 10);
-                assert_eq!(connections.on_path(0, 0), Some(source(0, 5)), "{tenths}");
+                assert_eq!(connections.on_path(0), Some(source(0, 5)), "{tenths}");
             }
             assert!(connections.on_frame(source(0, 6), 5 * SECOND + 1));
-            assert_eq!(connections.on_path(0, 0), Some(source(0, 6)));
-            assert_eq!(connections.take_new(), Some((0, at(6))));
+            assert_eq!(connections.on_path(0), Some(source(0, 6)));
             connections.on_frame(source(0, 5), 6 * SECOND);
-            assert_eq!(connections.on_path(0, 0), Some(source(0, 6)), "it is late");
+            assert_eq!(connections.on_path(0), Some(source(0, 6)), "it is late");
         }
     }
 
@@ -471,72 +306,10 @@ mod tests {
     fn a_group_is_answered_at_its_control_address_at_once() {
         let mut connections = Connections::several();
         connections.add(0, Some(at(9)), 0);
-        assert_eq!(answered(&mut connections, 0), [source(0, 9)]);
+        assert_eq!(answered(&connections, 0), [source(0, 9)]);
         assert_eq!(connections.active_count(0, SECOND), 0, "nothing was heard");
         connections.on_frame(source(0, 5), 9 * SECOND);
-        assert_eq!(connections.on_path(0, 0), Some(source(0, 9)));
-    }
-
-    #[test]
-    fn what_comes_on_a_path_pays_for_what_is_answered_there() {
-        let mut connections = two();
-        for source in [source(0, 5), source(1, 7)] {
-            connections.on_paid(source.path, 36);
-            connections.on_frame(source, 0);
-        }
-        let answered =
-            |connections: &mut Connections| connections.answered(36, 0).map(|to| to.path).collect::<Vec<_>>();
-        assert_eq!(answered(&mut connections), [0, 1]);
-        assert_eq!(answered(&mut connections), []);
-        assert!(!connections.can_answer(1, 0));
-        connections.on_paid(1, 1000);
-        assert!(connections.can_answer(36, 0));
-        for _ in 0..1000 / 36 {
-            assert_eq!(answered(&mut connections), [1]);
-        }
-        assert_eq!(answered(&mut connections), []);
-        connections.grant(36);
-        assert_eq!(answered(&mut connections), [0, 1]);
-        assert_eq!(connections.on_path(0, 36), None);
-    }
-
-    #[test]
-    fn a_long_answer_waits_until_it_is_paid() {
-        let mut connections = Connections::single(at(1), None, 0);
-        connections.on_paid(0, 1000 - 40 - 1);
-        assert!(!connections.can_answer(1000, 0));
-        assert_eq!(connections.answered(1000, 0).count(), 0);
-        connections.on_paid(0, 1);
-        assert!(connections.can_answer(1000, 0));
-        assert_eq!(connections.answered(1000, 0).count(), 1);
-        assert!(!connections.can_answer(1, 0));
-    }
-
-    #[test]
-    fn a_named_sender_is_greeted_a_few_times_and_a_probe_leaves_enough_for_one_answer() {
-        let mut connections = two();
-        connections.on_paid(0, 36);
-        assert!(connections.on_frame(source(0, 5), 0), "heard for the first time");
-        assert!(!connections.on_frame(source(0, 5), 1));
-        (0..100).for_each(|_| connections.greet(0));
-        connections.on_frame(source(1, 7), 1);
-        let new: Vec<_> = std::iter::from_fn(|| connections.take_new()).collect();
-        assert_eq!(new, [(0, at(5)), (1, at(7))], "two paths in one turn");
-        connections.remove(1);
-        connections.on_paid(0, 40);
-        assert_eq!(connections.probed(40, 36, 0).count(), 1);
-        assert_eq!(
-            connections.probed(40, 36, 0).count(),
-            0,
-            "it leaves enough for a status message"
-        );
-        let told = (0..).take_while(|_| connections.can_tell(36, 0) && connections.told(36, 0).count() == 1);
-        assert_eq!(told.count(), 1 + usize::from(GREETINGS));
-        assert_eq!(
-            connections.answered(28, 0).count(),
-            0,
-            "greetings are no requests for repairs"
-        );
+        assert_eq!(connections.on_path(0), Some(source(0, 9)));
     }
 
     #[test]
@@ -545,22 +318,9 @@ mod tests {
         let asked = |connections: &mut Connections, now_ns| connections.take_question(0, now_ns);
         assert!(asked(&mut connections, 0) && !asked(&mut connections, SECOND - 1));
         assert!(asked(&mut connections, SECOND));
-        connections.put_back_question(0);
-        assert!(asked(&mut connections, SECOND + 1), "it was not put");
         connections.on_frame(source(0, 5), 2 * SECOND);
         assert!(!asked(&mut connections, 7 * SECOND));
         assert!(asked(&mut connections, 7 * SECOND + 1), "silent for too long");
-    }
-
-    #[test]
-    fn who_takes_a_silent_path_over_takes_over_nothing_that_was_paid() {
-        let mut connections = two();
-        connections.on_frame(source(0, 5), 0);
-        connections.on_paid(0, 100_000);
-        connections.on_paid(0, 36);
-        connections.on_frame(source(0, 6), 6 * SECOND);
-        assert_eq!(connections.answered(36, 6 * SECOND).count(), 1);
-        assert_eq!(connections.answered(1, 6 * SECOND).count(), 0);
     }
 
     #[test]
@@ -595,8 +355,8 @@ mod tests {
             connections.on_frame(source(path, 5), 0);
             connections.on_end_of_stream(path, 0);
             connections.remove(path);
-            assert_eq!(connections.on_path(path, 0), None);
+            assert_eq!(connections.on_path(path), None);
         }
-        assert_eq!(answered(&mut connections, 0), []);
+        assert_eq!(answered(&connections, 0), []);
     }
 }

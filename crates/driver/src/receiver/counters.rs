@@ -5,7 +5,7 @@ use headrace_buffers::counters::{Counter, system_counter};
 /// Counters marked "shared" have other writers too and are only added to atomically.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceiverCounters {
-    /// Names of control addresses that were found to have moved.
+    /// Names of control addresses that have moved.
     pub resolution_changes: Counter,
     /// Bytes of all datagrams read.
     pub bytes_received: Counter,
@@ -25,7 +25,7 @@ pub(crate) struct ReceiverCounters {
     pub error_frames_sent: Counter,
     /// Images whose publication was revoked.
     pub publication_images_revoked: Counter,
-    /// Streams of a group that come from further away than answers to them go.
+    /// Streams of a group that come from further away than status messages reach.
     pub possible_ttl_asymmetries: Counter,
     /// Datagrams that broke the protocol. Shared.
     pub invalid_packets: Counter,

@@ -105,7 +105,7 @@ impl ReceiveEndpoint {
             dispatcher: Dispatcher::default(),
             images: Vec::new(),
             first_to_service: 0,
-            pending_setups: PendingSetups::new(),
+            pending_setups: PendingSetups::default(),
         }
     }
 
@@ -118,7 +118,7 @@ impl ReceiveEndpoint {
     pub(super) fn add_path(&mut self, path: usize, spec: ReceivePathSpec, now_ns: i64) {
         let added = Path::new(spec, now_ns);
         for image in self.images.iter_mut().flatten() {
-            image.add_path(path, added.group_control(), now_ns);
+            image.connections.add(path, added.group_control(), now_ns);
         }
         self.paths.add(path, added);
     }
@@ -127,10 +127,8 @@ impl ReceiveEndpoint {
     pub(super) fn remove_path(&mut self, path: usize, cycle: &mut Cycle<'_>) {
         let (now_ns, timeouts) = (cycle.now_ns, cycle.timeouts);
         for image in self.images.iter_mut().flatten() {
-            if image.owes_goodbye() {
-                image.send_status(now_ns, timeouts, &mut cycle.outgoing(&self.paths, self.speaker));
-            }
-            image.remove_path(path, cycle.now_ns, cycle.timeouts);
+            let mut out = cycle.outgoing(&self.paths, self.speaker);
+            image.remove_path(path, now_ns, timeouts, &mut out);
         }
         self.paths.remove(path);
     }
@@ -165,7 +163,7 @@ impl ReceiveEndpoint {
     pub(super) fn add_image(&mut self, shared: Arc<ImageShared>, now_ns: i64) {
         let (session_id, stream_id) = (shared.session_id, shared.stream_id);
         for older in self.images.iter_mut().flatten() {
-            if older.shared().session_id == session_id && older.shared().stream_id == stream_id {
+            if older.shared.session_id == session_id && older.shared.stream_id == stream_id {
                 older.silence_if_not_active();
             }
         }
@@ -175,7 +173,8 @@ impl ReceiveEndpoint {
         });
         shared.advance_to(ImageState::Active, "taken over by the receiver");
         let connections = self.connections(shared.source, now_ns);
-        let mut image = ReceiverImage::new(shared, connections, now_ns);
+        let is_named = self.paths.answers_as_named(shared.source_path, shared.source);
+        let mut image = ReceiverImage::new(shared, connections, is_named, now_ns);
         if !self.dispatcher.add_image(session_id, stream_id, slot) {
             image.deactivate(NO_SUBSCRIPTION); // it went while the image was being made
         }
@@ -186,11 +185,7 @@ impl ReceiveEndpoint {
     fn connections(&self, source: SocketAddr, now_ns: i64) -> Connections {
         if !self.is_manual {
             let group_control = self.paths.get(ONLY_PATH).and_then(Path::group_control);
-            let mut connections = Connections::single(source, group_control, now_ns);
-            if self.paths.is_control(ONLY_PATH, source) {
-                connections.greet(ONLY_PATH);
-            }
-            return connections;
+            return Connections::single(source, group_control, now_ns);
         }
         let mut connections = Connections::several();
         for (path, found) in self.paths.iter() {
@@ -204,11 +199,11 @@ impl ReceiveEndpoint {
         let Some(slot) = self.slot_of(correlation_id) else {
             return;
         };
+        let (now_ns, timeouts) = (cycle.now_ns, cycle.timeouts);
         if let Some(image) = &mut self.images[slot]
-            && image.is_connected(cycle.now_ns, cycle.timeouts)
+            && image.liveness.is_connected(now_ns, timeouts.liveness_ns)
         {
             image.deactivate(REMOVED);
-            let (now_ns, timeouts) = (cycle.now_ns, cycle.timeouts);
             image.send_status(now_ns, timeouts, &mut cycle.outgoing(&self.paths, self.speaker));
         }
         self.drop_image(slot, REMOVED, cycle);
@@ -234,7 +229,7 @@ impl ReceiveEndpoint {
             } => {
                 let slot = self.slot_of(correlation_id);
                 if let Some(image) = slot.and_then(|slot| self.images[slot].as_mut()) {
-                    image.announce(answers);
+                    image.announcement.add(answers);
                 }
             }
         }
@@ -262,7 +257,7 @@ impl ReceiveEndpoint {
         self.images.iter().position(|image| {
             image
                 .as_ref()
-                .is_some_and(|image| image.shared().correlation_id == correlation_id)
+                .is_some_and(|image| image.shared.correlation_id == correlation_id)
         })
     }
 
@@ -271,7 +266,7 @@ impl ReceiveEndpoint {
             return;
         };
         image.deactivate(reason);
-        let shared = image.shared();
+        let shared = &image.shared;
         let (session_id, stream_id) = (shared.session_id, shared.stream_id);
         let is_removed = self.dispatcher.remove_image(session_id, stream_id, slot);
         if is_removed && !shared.is_end_of_stream() && self.dispatcher.cool_down(session_id, stream_id) {
@@ -356,7 +351,12 @@ impl ReceiveEndpoint {
         let count = self.images.len();
         let first = self.first_to_service.min(count);
         for slot in (first..count).chain(0..first) {
-            work_count += self.service_image(slot, cycle);
+            let Some(image) = &mut self.images[slot] else {
+                continue;
+            };
+            let (now_ns, timeouts) = (cycle.now_ns, cycle.timeouts);
+            let mut out = cycle.outgoing(&self.paths, self.speaker);
+            work_count += image.service(now_ns, timeouts, &mut out);
             if work_count >= ANSWERS_A_TURN {
                 self.first_to_service = slot + 1;
                 break;
@@ -378,34 +378,16 @@ impl ReceiveEndpoint {
             let Some(image) = &mut self.images[slot] else {
                 continue;
             };
-            if image.is_connected(cycle.now_ns, cycle.timeouts) {
+            if image
+                .liveness
+                .is_connected(cycle.now_ns, cycle.timeouts.liveness_ns)
+            {
                 image.check_end_of_stream(cycle.now_ns, cycle.counters);
             } else {
                 let reason = image.loss();
                 self.drop_image(slot, reason, cycle);
                 work_count += 1;
             }
-        }
-        work_count
-    }
-
-    fn service_image(&mut self, slot: usize, cycle: &mut Cycle<'_>) -> usize {
-        let Some(image) = &mut self.images[slot] else {
-            return 0;
-        };
-        let (now_ns, timeouts) = (cycle.now_ns, cycle.timeouts);
-        while let Some((path, address)) = image.take_new_path() {
-            if self.paths.is_control(path, address) {
-                image.greet(path);
-            }
-        }
-        let mut out = cycle.outgoing(&self.paths, self.speaker);
-        let work_count = image.send_announcement(now_ns, timeouts, &mut out)
-            + image.send_status(now_ns, timeouts, &mut out)
-            + image.repair_loss(now_ns, &mut out)
-            + image.probe_round_trip(now_ns, &mut out);
-        if image.take_new_gap() {
-            cycle.conductor.wake(); // it decides when to ask
         }
         work_count
     }
@@ -431,10 +413,6 @@ impl ReceiveEndpoint {
         };
         // Where other paths bring a stream it may not have been heard of on this one.
         let named = elicitor.take_turn(self.dispatcher.wanted(self.is_manual).collect());
-        self.pending_setups.expect(1 + named.len());
-        for image in self.images.iter_mut().flatten() {
-            image.greet_once(path, address);
-        }
         let to = Source { path, address };
         let mut out = cycle.outgoing(&self.paths, self.speaker);
         for stream_id in [ANY_STREAM].iter().chain(&named) {
@@ -518,7 +496,7 @@ impl Arrivals<'_> {
                     slot
                 }
                 OnData::Ask => {
-                    self.ask_for_first_setup(&header, datagram.len(), source, cycle);
+                    self.ask_for_first_setup(&header, source, cycle);
                     return Ok(());
                 }
                 OnData::Ignore => return Ok(()),
@@ -528,66 +506,35 @@ impl Arrivals<'_> {
             return Ok(());
         };
         image.on_data(datagram, source, cycle.now_ns, cycle.counters)?;
-        if !image.take_question(source.path, cycle.now_ns) {
-            return Ok(());
-        }
-        image.take_back(source.path, datagram.len());
-        if !self.ask_for_setup(&header, datagram.len(), source, cycle)
-            && let Some(image) = &mut self.images[slot]
-        {
-            image.put_back_question(source.path);
+        if image.take_question(source.path, cycle.now_ns) {
+            self.ask_for_setup(&header, source, cycle);
         }
         Ok(())
     }
 
     /// For a session that is not known yet.
-    fn ask_for_first_setup(
-        &mut self,
-        header: &DataHeader,
-        datagram_length: usize,
-        source: Source,
-        cycle: &mut Cycle<'_>,
-    ) {
-        if self.ask_for_setup(header, datagram_length, source, cycle) {
-            if let Some((stream_id, session_id)) = self.pending_setups.make_room() {
-                self.dispatcher.setup_expired(session_id, stream_id);
-                cycle.conductor.report(format!(
-                    "WARN - too many sessions at once wait for their SETUP; the oldest are asked again, streamId={stream_id}"
-                ));
-            }
-            let (session_id, stream_id) = (header.session_id, header.stream_id);
-            self.dispatcher.setup_asked(session_id, stream_id);
-            self.pending_setups.add(stream_id, session_id, cycle.now_ns);
+    fn ask_for_first_setup(&mut self, header: &DataHeader, source: Source, cycle: &mut Cycle<'_>) {
+        self.ask_for_setup(header, source, cycle);
+        if let Some((stream_id, session_id)) = self.pending_setups.make_room() {
+            self.dispatcher.setup_expired(session_id, stream_id);
+            cycle.conductor.report(format!(
+                "WARN - too many sessions at once wait for their SETUP; the oldest are asked again, streamId={stream_id}"
+            ));
         }
+        let (session_id, stream_id) = (header.session_id, header.stream_id);
+        self.dispatcher.setup_asked(session_id, stream_id);
+        self.pending_setups.add(stream_id, session_id, cycle.now_ns);
     }
 
-    /// Asks the sender of a datagram what its stream looks like. False if that has to wait for the next one.
-    fn ask_for_setup(
-        &mut self,
-        header: &DataHeader,
-        datagram_length: usize,
-        source: Source,
-        cycle: &mut Cycle<'_>,
-    ) -> bool {
-        let request_length = if self.speaker.group_tag.is_some() {
-            StatusMessage::LENGTH_WITH_GROUP_TAG
-        } else {
-            StatusMessage::LENGTH
+    /// Asks the sender of a datagram what its stream looks like.
+    fn ask_for_setup(&mut self, header: &DataHeader, source: Source, cycle: &mut Cycle<'_>) {
+        let group_control = self.paths.get(source.path).and_then(Path::group_control);
+        let to = Source {
+            address: group_control.unwrap_or(source.address),
+            ..source
         };
-        let is_named = self.paths.is_control(source.path, source.address);
-        let is_paid = self
-            .pending_setups
-            .pay(datagram_length, request_length, is_named, cycle.now_ns);
-        if is_paid {
-            let group_control = self.paths.get(source.path).and_then(Path::group_control);
-            let to = Source {
-                address: group_control.unwrap_or(source.address),
-                ..source
-            };
-            let out = &mut cycle.outgoing(self.paths, self.speaker);
-            ask_for_setup(header.session_id, header.stream_id, to, out);
-        }
-        is_paid
+        let out = &mut cycle.outgoing(self.paths, self.speaker);
+        ask_for_setup(header.session_id, header.stream_id, to, out);
     }
 
     fn on_setup(&mut self, setup: Setup, source: Source, cycle: &mut Cycle<'_>) -> Result<(), FrameError> {
@@ -596,7 +543,7 @@ impl Arrivals<'_> {
         // Also where the limit of sessions has it ignored: the image's first answer may be lost.
         let slot = self.dispatcher.image(session_id, stream_id);
         if let Some(image) = slot.and_then(|slot| self.images[slot].as_mut()) {
-            image.on_paid(source.path, Setup::LENGTH);
+            image.liveness.on_setup();
         }
         match self
             .dispatcher
@@ -658,13 +605,16 @@ impl Arrivals<'_> {
         let Some(image) = slot.and_then(|slot| self.images[slot].as_mut()) else {
             return Ok(());
         };
-        image.on_paid(self.path, RttMeasurement::LENGTH);
         if measurement.asks_for_reply() {
             if is_ours || measurement.receiver_id == 0 {
                 let out = &mut cycle.outgoing(self.paths, self.speaker);
                 image.on_rtt_probe(measurement, self.path, out);
             }
-        } else if is_ours && !image.on_rtt_echo(measurement, cycle.now_ns) {
+        } else if is_ours
+            && !image
+                .round_trips
+                .on_echo(&image.shared, measurement, cycle.now_ns)
+        {
             return Err(FrameError::Field {
                 field: "echo_timestamp_ns",
                 value: measurement.echo_timestamp_ns,

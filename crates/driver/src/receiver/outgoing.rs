@@ -1,4 +1,4 @@
-//! The way back to senders: control frames, counted and reported when they do not go.
+//! Sends control frames back to senders; counts and reports those that fail.
 
 use super::connections::Source;
 use super::counters::ReceiverCounters;

@@ -1,4 +1,4 @@
-//! The sockets of a receive channel. The index of a socket is the path of what comes in through it.
+//! The sockets of a receive channel. The index of a socket is the path of the datagrams that arrive through it.
 //!
 //! A channel that names where to listen has path 0 and no other. One whose destinations clients add has as many as there
 //! are destinations; the conductor numbers them, and a number is used again once its socket is closed.
@@ -68,10 +68,13 @@ impl Paths {
         self.list.get_mut(path)?.as_mut()
     }
 
-    /// Whether an address is the control address that the subscriber named for a path.
-    pub(super) fn is_control(&self, path: usize, address: SocketAddr) -> bool {
-        let elicitor = self.get(path).and_then(|path| path.elicitor.as_ref());
-        elicitor.is_some_and(|elicitor| elicitor.control() == address)
+    /// Whether what comes from an address on a path is answered where the subscriber says: at the control address that it
+    /// names, or in a group.
+    pub(super) fn answers_as_named(&self, path: usize, address: SocketAddr) -> bool {
+        self.get(path).is_some_and(|path| {
+            let control = path.elicitor.as_ref().map(Elicitor::control);
+            path.group_control().is_some() || control == Some(address)
+        })
     }
 
     /// Those there are, with their numbers.

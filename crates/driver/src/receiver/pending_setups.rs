@@ -2,8 +2,6 @@
 
 use std::collections::VecDeque;
 
-use crate::account::Account;
-
 /// How long an answer is waited for before the next packet may ask again.
 pub(super) const PENDING_SETUP_TIMEOUT_NS: i64 = 1_000_000_000;
 
@@ -18,47 +16,12 @@ struct PendingSetup {
 }
 
 /// Requests in the order they were made, and so in the order they expire.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct PendingSetups {
     pending: VecDeque<PendingSetup>,
-    /// A request is a little longer than the heartbeat that brings it about.
-    account: Account,
-    /// Requests to the sender that the subscriber named which need not be paid for: it was asked to say something.
-    expected: usize,
 }
 
 impl PendingSetups {
-    pub(super) fn new() -> Self {
-        Self {
-            pending: VecDeque::new(),
-            account: Account::new(),
-            expected: 0,
-        }
-    }
-
-    /// The sender that the subscriber named was asked so many times which streams it has.
-    pub(super) fn expect(&mut self, count: usize) {
-        self.expected = count;
-    }
-
-    /// A datagram came for which a request is due, from the sender that the subscriber named or from another. False where
-    /// the request has to wait for the next one.
-    pub(super) fn pay(
-        &mut self,
-        datagram_length: usize,
-        request_length: usize,
-        is_named: bool,
-        now_ns: i64,
-    ) -> bool {
-        self.account.on_paid(datagram_length, now_ns);
-        if self.account.pay(request_length, 0) {
-            return true;
-        }
-        let is_expected = is_named && self.expected > 0;
-        self.expected -= usize::from(is_expected);
-        is_expected
-    }
-
     /// Where there is no room for one more, the oldest, which may be asked again: `(stream id, session id)`.
     pub(super) fn make_room(&mut self) -> Option<(i32, i32)> {
         if self.pending.len() < PENDING_SETUPS_MAX {
@@ -94,7 +57,7 @@ mod tests {
 
     #[test]
     fn requests_expire_in_order_once_their_time_is_over() {
-        let mut pending = PendingSetups::new();
+        let mut pending = PendingSetups::default();
         pending.add(1, 10, 0);
         pending.add(1, 11, 5);
         assert_eq!(pending.expire(PENDING_SETUP_TIMEOUT_NS), None);
@@ -105,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_oldest_makes_room() {
-        let mut pending = PendingSetups::new();
+        let mut pending = PendingSetups::default();
         for session_id in 0..PENDING_SETUPS_MAX as i32 {
             assert_eq!(pending.make_room(), None);
             pending.add(1, session_id, 0);

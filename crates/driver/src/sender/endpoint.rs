@@ -1,28 +1,31 @@
-//! One send channel: its socket, the publications that share it, and what comes back to them.
+//! One send channel: its socket, the publications that share it, and the frames that come back to them.
 
 use std::net::SocketAddr;
 
 use headrace_buffers::doorbell::Interests;
 use headrace_protocol::frame::{
-    ErrorFrame, FrameError, FrameKind, Nak, ResponseSetup, RttMeasurement, StatusMessage, TERM_LENGTH_MAX,
-    classify,
+    DataHeader, ErrorFrame, FrameError, FrameKind, Nak, ResponseSetup, RttMeasurement, StatusMessage,
+    TERM_LENGTH_MAX, classify,
 };
 use headrace_sys::Clock;
 use headrace_sys::net::ReceiveBatch;
 
 use super::counters::SenderCounters;
 use super::destinations::{Changed, Destinations, Heard, LEARNT_MAX};
-use super::newcomers::Newcomers;
 use super::outgoing::{Outgoing, SendBuffers, SendLimits, Way};
 use super::publication::SenderPublication;
+use crate::budget::Budgets;
 use crate::endpoint::{DestinationChange, EndpointId, SendDestinations, SendEndpointSpec};
 use crate::names::Following;
+use crate::network::Network;
 use crate::proxy::{ConductorProxy, ConductorReply, ConductorRequest};
 use crate::stream_map::StreamMap;
 use crate::transport::{self, SENDS_A_TURN, Transport};
 
 /// Most messages taken from a control socket in one poll: what strangers send must not take the whole turn.
 const MESSAGES_A_POLL_MAX: usize = 256;
+
+const SECOND_NS: i64 = 1_000_000_000;
 
 /// A send channel in the sender's hands.
 pub(super) struct SendEndpoint {
@@ -31,7 +34,7 @@ pub(super) struct SendEndpoint {
     publications: Vec<SenderPublication>,
     by_stream: StreamMap<usize>,
     first_to_send: usize,
-    newcomers: Newcomers,
+    newcomers: Budgets,
     last_heard_ns: i64,
     last_re_resolution_ns: i64,
 }
@@ -45,6 +48,7 @@ pub(super) struct Cycle<'a> {
     pub(super) limits: SendLimits,
     pub(super) connection_timeout_ns: i64,
     pub(super) clock: &'a dyn Clock,
+    pub(super) network: &'a dyn Network,
 }
 
 /// What a turn sent.
@@ -76,24 +80,23 @@ impl Cycle<'_> {
             scratch: self.scratch,
             limits: self.limits,
             clock: self.clock,
+            network: self.network,
             sends: 0,
         }
     }
 }
 
 impl SendEndpoint {
-    /// A channel without publications. `now_ns` starts the wait for a first sign of life. Newcomers of a dynamic channel
-    /// have so many bytes a second that they need not pay for.
+    /// A channel without publications. `now_ns` starts the wait for a first sign of life. Each newcomer of a dynamic
+    /// channel has so many bytes a second besides what it earns.
     pub(super) fn new(spec: SendEndpointSpec, newcomer_allowance: usize, now_ns: i64) -> Self {
-        let is_dynamic = matches!(spec.destinations, SendDestinations::Dynamic(_));
-        let newcomer_allowance = if is_dynamic { newcomer_allowance } else { 0 };
         let endpoint = Self {
             destinations: Destinations::new(&spec.destinations),
             spec,
             publications: Vec::new(),
             by_stream: StreamMap::default(),
             first_to_send: 0,
-            newcomers: Newcomers::new(newcomer_allowance, now_ns),
+            newcomers: Budgets::new(newcomer_allowance, now_ns),
             last_heard_ns: now_ns,
             last_re_resolution_ns: now_ns,
         };
@@ -109,10 +112,13 @@ impl SendEndpoint {
     /// A client adds a destination or removes one, or the name of one leads elsewhere. A receiver that is not sent to any more
     /// holds no stream back.
     pub(super) fn change(&mut self, change: DestinationChange, now_ns: i64) -> Changed {
-        let changed = self.destinations.change(change, now_ns);
+        let Destinations::Manual(manual) = &mut self.destinations else {
+            return Changed::NoReceiver;
+        };
+        let changed = manual.change(change, now_ns);
         if let Changed::Gone(receiver_id) = changed {
             for publication in &mut self.publications {
-                publication.on_receiver_gone(receiver_id);
+                publication.receivers.on_gone(&publication.shared, receiver_id);
             }
         }
         changed
@@ -121,25 +127,18 @@ impl SendEndpoint {
     /// Arrivals and new data.
     pub(super) fn describe(&self, interests: &mut Interests) {
         transport::describe(answers(&self.spec), interests);
-        for answers in self.destinations.answers() {
-            transport::describe(answers, interests);
+        if let Destinations::Manual(manual) = &self.destinations {
+            for answers in manual.answers() {
+                transport::describe(answers, interests);
+            }
         }
         for publication in &self.publications {
             publication.describe(interests);
         }
     }
 
-    pub(super) fn add(&mut self, publication: SenderPublication, now_ns: i64) {
-        let exchange = &publication.shared().exchange;
-        let is_first = || {
-            self.publications
-                .iter()
-                .all(|other| other.shared().exchange != *exchange)
-        };
-        if publication.is_answers() && is_first() {
-            self.newcomers.on_answers(now_ns);
-        }
-        let shared = publication.shared();
+    pub(super) fn add(&mut self, publication: SenderPublication) {
+        let shared = &publication.shared;
         self.by_stream
             .insert(shared.session_id, shared.stream_id, self.publications.len());
         self.publications.push(publication);
@@ -149,16 +148,16 @@ impl SendEndpoint {
         let found = self
             .publications
             .iter()
-            .position(|p| p.shared().registration_id == registration_id);
+            .position(|p| p.shared.registration_id == registration_id);
         let Some(index) = found else {
             return;
         };
         let removed = self.publications.swap_remove(index);
         self.by_stream
-            .remove(removed.shared().session_id, removed.shared().stream_id);
+            .remove(removed.shared.session_id, removed.shared.stream_id);
         if let Some(moved) = self.publications.get(index) {
             self.by_stream
-                .insert(moved.shared().session_id, moved.shared().stream_id, index);
+                .insert(moved.shared.session_id, moved.shared.stream_id, index);
         }
     }
 
@@ -184,9 +183,9 @@ impl SendEndpoint {
         for index in (first..count).chain(0..first) {
             let (now_ns, timeout_ns) = (cycle.now_ns, cycle.connection_timeout_ns);
             let publication = &mut self.publications[index];
-            let mut out = cycle.outgoing(way.to_asker(publication.asker()));
+            let mut out = cycle.outgoing(way.to_requester(publication.responses.requester));
             sent.bytes += publication.send(now_ns, timeout_ns, &mut out);
-            sent.is_limited |= publication.is_limited();
+            sent.is_limited |= publication.transmission.is_limited;
             sends += out.sends;
             if sends >= SENDS_A_TURN {
                 self.first_to_send = index + 1;
@@ -210,17 +209,19 @@ impl SendEndpoint {
     /// Handles what receivers sent; returns the number of datagrams.
     pub(super) fn poll(&mut self, batch: &mut ReceiveBatch, cycle: &mut Cycle<'_>) -> usize {
         let mut count = self.poll_socket(None, batch, cycle);
-        let mut next = self.destinations.next_group(0);
-        while let Some(group) = next {
-            if let Some(answers) = self.destinations.lend_answers(group) {
-                let through = Through {
-                    group,
-                    answers: answers.as_ref(),
-                };
-                count += self.poll_socket(Some(through), batch, cycle);
-                self.destinations.take_back_answers(group, answers);
+        let mut from = 0;
+        while let Destinations::Manual(manual) = &mut self.destinations
+            && let Some((group, answers)) = manual.lend_answers(from)
+        {
+            let through = Through {
+                group,
+                answers: answers.as_ref(),
+            };
+            count += self.poll_socket(Some(through), batch, cycle);
+            if let Destinations::Manual(manual) = &mut self.destinations {
+                manual.take_back_answers(group, answers);
             }
-            next = self.destinations.next_group(group + 1);
+            from = group + 1;
         }
         self.publish_offload_mode();
         count
@@ -311,7 +312,8 @@ impl SendEndpoint {
             }
         }
         while allowed > 0
-            && let Some(name) = self.destinations.take_silent_name(following, cycle.now_ns)
+            && let Destinations::Manual(manual) = &mut self.destinations
+            && let Some(name) = manual.take_silent_name(following, cycle.now_ns)
         {
             allowed -= 1;
             // One that the conductor has no room for now is asked for again after as long a silence.
@@ -321,6 +323,15 @@ impl SendEndpoint {
             });
         }
         allowed
+    }
+
+    /// Connects the socket to a peer to which no way led when it was opened, if one does now.
+    pub(super) fn connect_late(&mut self) {
+        let is_unreached = matches!(self.spec.destinations, SendDestinations::Unreached(_));
+        if is_unreached && self.spec.transport.connect(self.spec.remote).is_ok() {
+            self.spec.destinations = SendDestinations::Connected;
+            self.destinations = Destinations::Peer(None);
+        }
     }
 
     /// Sends to `remote` from now on.
@@ -385,7 +396,7 @@ struct Control<'a> {
     publications: &'a mut [SenderPublication],
     by_stream: &'a StreamMap<usize>,
     destinations: &'a mut Destinations,
-    newcomers: &'a mut Newcomers,
+    newcomers: &'a mut Budgets,
     spec: &'a SendEndpointSpec,
     // The destination through whose sockets they came, where that is a group.
     group: Option<usize>,
@@ -397,7 +408,7 @@ impl Control<'_> {
         let index = *self.by_stream.get(session_id, stream_id)?;
         let way = Way::of(self.spec, self.destinations).heard_through(self.group);
         let publication = self.publications.get_mut(index)?;
-        let way = way.to_asker(publication.asker());
+        let way = way.to_requester(publication.responses.requester);
         Some((publication, way))
     }
 
@@ -441,7 +452,7 @@ impl Control<'_> {
         let publication = self.publication(message.session_id, message.stream_id);
         let term_length = publication
             .as_ref()
-            .map_or(TERM_LENGTH_MAX, |found| found.shared().log.term_length() as i32);
+            .map_or(TERM_LENGTH_MAX, |found| found.shared.log.term_length() as i32);
         message.check(term_length)?;
         cycle.counters.status_messages_received.increment_release();
         let (receiver_id, now_ns) = (message.receiver_id, cycle.now_ns);
@@ -468,11 +479,17 @@ impl Control<'_> {
             return Ok(Liveness::Nothing);
         }
         if asks && heard == Heard::Newcomer {
-            self.introduce(message, source, cycle);
+            // A SETUP is hardly longer than the request: it needs no budget.
+            if let Some((publication, way)) = self.found(message.session_id, message.stream_id) {
+                publication.introduce(message, source, now_ns, &mut cycle.outgoing(way));
+            }
             return Ok(Liveness::Nothing);
         }
         if asks {
-            return self.on_ask(message, source, cycle);
+            if !publication.on_setup_wanted(message, source) {
+                return Err(unexpected_session(message.session_id));
+            }
+            return Ok(Liveness::Receiver);
         }
         if heard == Heard::Known {
             self.destinations.on_status_message(receiver_id, source, now_ns);
@@ -482,27 +499,6 @@ impl Control<'_> {
         if let Some(publication) = self.publication(message.session_id, message.stream_id) {
             publication.on_status_message(message, source, cycle.now_ns);
         }
-        Ok(Liveness::Receiver)
-    }
-
-    /// A receiver that is sent to asks what the stream looks like. One of answers may have any address, and pays.
-    fn on_ask(
-        &mut self,
-        message: &StatusMessage,
-        source: SocketAddr,
-        cycle: &mut Cycle<'_>,
-    ) -> Result<Liveness, FrameError> {
-        let newcomers = &mut *self.newcomers;
-        let found = self.by_stream.get(message.session_id, message.stream_id);
-        let publication = found
-            .and_then(|index| self.publications.get_mut(*index))
-            .filter(|publication| !publication.is_for_others(source))
-            .ok_or(unexpected_session(message.session_id))?;
-        if publication.is_answers() && !newcomers.may_introduce(message.length(), cycle.now_ns) {
-            cycle.counters.status_messages_rejected.increment_release();
-            return Ok(Liveness::Nothing);
-        }
-        publication.on_setup_wanted(message, source);
         Ok(Liveness::Receiver)
     }
 
@@ -518,35 +514,24 @@ impl Control<'_> {
         is_admitted
     }
 
-    /// Tells one that is not sent to what the stream looks like for which it asks, if newcomers have paid for it. A
-    /// receiver that gets no answer asks again.
-    fn introduce(&mut self, message: &StatusMessage, source: SocketAddr, cycle: &mut Cycle<'_>) {
-        let now_ns = cycle.now_ns;
-        if !self.newcomers.may_introduce(message.length(), now_ns) {
-            cycle.counters.status_messages_rejected.increment_release();
-            return;
-        }
-        if let Some((publication, way)) = self.found(message.session_id, message.stream_id) {
-            publication.introduce(message, source, now_ns, &mut cycle.outgoing(way));
-        }
-    }
-
-    /// Tells one that is not sent to which streams there are, of all sessions of the one that it wants or of all, as
-    /// many as newcomers have paid for.
+    /// Tells one that is not sent to which streams there are, of all sessions of the one that it wants or of all: Aeron's
+    /// receivers cannot say which they want. Where its budget is not enough for all, it hears of the next ones in the next
+    /// second, when it asks again.
     fn announce_streams(&mut self, message: &StatusMessage, source: SocketAddr, cycle: &mut Cycle<'_>) {
         let way = Way::of(self.spec, self.destinations);
         let wanted: Vec<&SenderPublication> = self
             .publications
             .iter()
-            .filter(|publication| [0, publication.shared().stream_id].contains(&message.stream_id))
-            .filter(|publication| !publication.shared().is_end_of_stream())
+            .filter(|publication| [0, publication.shared.stream_id].contains(&message.stream_id))
+            .filter(|publication| !publication.shared.is_end_of_stream())
             .collect();
-        let now_ns = cycle.now_ns;
-        for index in self
-            .newcomers
-            .announced(wanted.len(), source, message.length(), now_ns)
-        {
-            wanted[index].announce(source, &mut cycle.outgoing(way));
+        let budget = self.newcomers.earn(source, message.length(), cycle.now_ns);
+        let count = wanted.len().min(budget.left() / DataHeader::LENGTH);
+        budget.spend(count * DataHeader::LENGTH);
+        let second = (cycle.now_ns / SECOND_NS) as usize;
+        let first = second.wrapping_mul(count).checked_rem(wanted.len()).unwrap_or(0);
+        for publication in wanted.iter().cycle().skip(first).take(count) {
+            publication.announce(source, &mut cycle.outgoing(way));
         }
     }
 
@@ -560,7 +545,7 @@ impl Control<'_> {
         let publication = self
             .publication(setup.session_id, setup.stream_id)
             .ok_or(unexpected_session(setup.session_id))?;
-        if let Some(subscription_id) = publication.on_response_setup(session_id, cycle.now_ns)? {
+        if let Some(subscription_id) = publication.responses.on_setup(session_id, cycle.now_ns)? {
             // One that the conductor has no room for now comes again.
             let _ = cycle.conductor.request(ConductorRequest::AnswersAnnounced {
                 subscription_id,
@@ -578,12 +563,11 @@ impl Control<'_> {
     ) -> Result<Liveness, FrameError> {
         let now_ns = cycle.now_ns;
         if let Some((publication, way)) = self.found(nak.session_id, nak.stream_id) {
-            nak.check(publication.shared().log.term_length() as i32)?;
+            nak.check(publication.shared.log.term_length() as i32)?;
             cycle.counters.naks_received.increment_release();
-            if !publication.is_repaired_for(source) {
+            if !publication.on_nak(nak, source, now_ns, &mut cycle.outgoing(way)) {
                 return Err(unexpected_session(nak.session_id));
             }
-            publication.on_nak(nak, now_ns, &mut cycle.outgoing(way));
             return Ok(Liveness::Nothing);
         }
         self.for_another_publisher(nak.session_id)
@@ -591,19 +575,23 @@ impl Control<'_> {
 
     fn on_error(&mut self, frame: ErrorFrame, source: SocketAddr, cycle: &mut Cycle<'_>) {
         cycle.counters.error_frames_received.increment_release();
-        let destination = match self.group {
-            Some(group) => self.destinations.registration_id_of_group(group),
-            None => self.destinations.registration_id_of(frame.receiver_id, source),
+        let destination = match self.destinations {
+            Destinations::Manual(manual) => manual.registration_id_of(frame.receiver_id, source, self.group),
+            _ => None,
         };
         let Some(publication) = self.publication(frame.session_id, frame.stream_id) else {
             return;
         };
         // A receiver repeats it when it has long been believed, and a stranger is not.
-        if !publication.is_receiver_at(frame.receiver_id, source) {
+        if !publication
+            .receivers
+            .liveness
+            .is_address_of(frame.receiver_id, source)
+        {
             return;
         }
         let request = || ConductorRequest::PublicationError {
-            registration_id: publication.shared().registration_id,
+            registration_id: publication.shared.registration_id,
             frame: frame.clone(),
             source,
             destination,
@@ -611,7 +599,7 @@ impl Control<'_> {
         if !cycle.conductor.request(request()) {
             return; // the receiver repeats the frame
         }
-        publication.on_error(&frame);
+        publication.receivers.on_error(&publication.shared, &frame);
     }
 
     fn on_rtt_measurement(
@@ -622,12 +610,14 @@ impl Control<'_> {
     ) -> Result<Liveness, FrameError> {
         let now_ns = cycle.now_ns;
         if let Some((publication, way)) = self.found(measurement.session_id, measurement.stream_id) {
+            let (receiver_id, sent_ns) = (measurement.receiver_id, measurement.echo_timestamp_ns);
+            let liveness = &mut publication.receivers.liveness;
             if measurement.asks_for_reply() {
                 publication.on_rtt_probe(measurement, source, &mut cycle.outgoing(way));
-            } else if !publication.on_rtt_answer(measurement, now_ns) {
+            } else if !liveness.on_answer(receiver_id, sent_ns, now_ns) {
                 return Err(FrameError::Field {
                     field: "echo_timestamp_ns",
-                    value: measurement.echo_timestamp_ns,
+                    value: sent_ns,
                 });
             }
             return Ok(Liveness::Nothing);

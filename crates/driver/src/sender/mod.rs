@@ -1,17 +1,21 @@
 //! The agent that sends: data, heartbeats and SETUPs out, status messages and NAKs in.
 //!
-//! Every duty cycle each publication may send a burst; the sockets are polled for what receivers have to say
-//! when there was nothing to send, and otherwise every few cycles.
+//! In every duty cycle each publication may send a burst; the sockets are polled for frames of receivers when there was
+//! nothing to send, and otherwise every few cycles.
 
 mod counters;
 mod destinations;
 mod endpoint;
 mod liveness;
-mod newcomers;
 mod outgoing;
 mod publication;
+mod receivers;
+mod repairs;
+mod responses;
 mod runs;
+mod setups;
 mod timestamps;
+mod transmission;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,11 +33,13 @@ use crate::agent::Agent;
 use crate::endpoint::EndpointId;
 use crate::mailbox::Inbox;
 use crate::names::Following;
+use crate::network::Network;
 use crate::proxy::{ConductorProxy, ConductorReply, SenderCommand};
 use destinations::Changed;
 use endpoint::{Cycle, SendEndpoint, Sent};
 use outgoing::SendBuffers;
-use publication::{Repairs, SenderPublication};
+use publication::SenderPublication;
+use repairs::Repairs;
 
 /// How late the timers of a sender may be that has nothing to send.
 const TIMER_RESOLUTION: Duration = Duration::from_millis(10);
@@ -69,11 +75,11 @@ pub(crate) struct SenderSettings {
     pub retransmit_delay_ns: i64,
     /// Time during which further NAKs for a repaired range are ignored.
     pub retransmit_linger_ns: i64,
-    /// The time follows the round trip instead where that is known, and is at most this.
+    /// The linger follows the round trip if that is known, and is at most the setting.
     pub adapts_linger: bool,
     /// How quickly names of silent receivers are followed, if at all.
     pub following: Option<Following>,
-    /// Bytes a second that those need not pay for which ask a dynamic channel for its streams.
+    /// Additional bytes a second that each address may get when it asks a dynamic channel for its streams.
     pub newcomer_allowance: usize,
     /// How much is sent at once.
     pub limits: SendLimits,
@@ -103,6 +109,8 @@ pub(crate) struct Sender {
     settings: SenderSettings,
     // Of the machine's wall, for timestamps in messages.
     clock: Arc<dyn Clock>,
+    /// Knows how long datagrams may be.
+    network: Arc<dyn Network>,
     endpoints: Vec<SendEndpoint>,
     first_to_send: usize,
     batch: ReceiveBatch,
@@ -127,6 +135,7 @@ impl Sender {
         counters: SenderCounters,
         settings: SenderSettings,
         clock: Arc<dyn Clock>,
+        network: Arc<dyn Network>,
     ) -> Self {
         Self {
             inbox,
@@ -134,6 +143,7 @@ impl Sender {
             counters,
             settings,
             clock,
+            network,
             endpoints: Vec::new(),
             first_to_send: 0,
             most_heard_from: 0,
@@ -157,6 +167,7 @@ impl Sender {
             limits: self.settings.limits,
             connection_timeout_ns: self.settings.publication_connection_timeout_ns,
             clock: self.clock.as_ref(),
+            network: self.network.as_ref(),
         };
         (&mut self.endpoints, &mut self.batch, cycle)
     }
@@ -196,7 +207,7 @@ impl Sender {
                 };
                 let added = SenderPublication::new(Arc::clone(&publication), flow_control, repairs, now_ns);
                 if let Some(endpoint) = self.endpoint(endpoint) {
-                    endpoint.add(added, now_ns);
+                    endpoint.add(added);
                 }
             }
             SenderCommand::RemovePublication {
@@ -284,6 +295,7 @@ impl Sender {
         let (after, from_first) = endpoints.split_at_mut(first);
         let mut allowed = NAMES_A_CHECK;
         for endpoint in from_first.iter_mut().chain(after) {
+            endpoint.connect_late();
             allowed = endpoint.check_re_resolution(following, allowed, &mut cycle);
         }
     }

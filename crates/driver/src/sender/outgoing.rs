@@ -1,4 +1,4 @@
-//! The way out of an endpoint: sends, and counts and reports what did not go.
+//! Sends the datagrams of an endpoint; counts and reports those that fail.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,12 +9,14 @@ use headrace_buffers::log::scan::{Datagram, scan_datagrams};
 use headrace_protocol::channel::TimestampOffset;
 use headrace_protocol::retransmit::ResendRange;
 use headrace_sys::Clock;
+use headrace_sys::net::is_too_long;
 
 use super::counters::SenderCounters;
 use super::destinations::{Destinations, Route};
 use super::runs;
 use super::timestamps;
 use crate::endpoint::SendEndpointSpec;
+use crate::network::{Network, advise_mtu};
 use crate::proxy::ConductorProxy;
 use crate::shared::PublicationShared;
 use crate::transport::Transport;
@@ -52,7 +54,7 @@ pub(super) struct Way<'a> {
     pub(super) transport: &'a dyn Transport,
     pub(super) destinations: &'a Destinations,
     /// The receiver that asked for the stream, where that alone is sent to.
-    pub(super) asker: Option<SocketAddr>,
+    pub(super) requester: Option<SocketAddr>,
     /// The destination, a group, through whose sockets came what is answered.
     group: Option<usize>,
     // The peer of the socket; for error texts.
@@ -68,7 +70,7 @@ impl<'a> Way<'a> {
         Self {
             transport: spec.transport.as_ref(),
             destinations,
-            asker: None,
+            requester: None,
             group: None,
             remote: spec.remote,
             ttl: spec.group.as_ref().map_or(0, |group| group.ttl),
@@ -77,8 +79,8 @@ impl<'a> Way<'a> {
     }
 
     /// The same, to the receiver that asked for a stream.
-    pub(super) fn to_asker(self, asker: Option<SocketAddr>) -> Self {
-        Self { asker, ..self }
+    pub(super) fn to_requester(self, requester: Option<SocketAddr>) -> Self {
+        Self { requester, ..self }
     }
 
     /// The same, to answer what came through the sockets of a group.
@@ -92,8 +94,8 @@ impl<'a> Way<'a> {
         whole: usize,
         mut send: impl FnMut(&dyn Transport, Option<SocketAddr>) -> Option<usize>,
     ) -> usize {
-        match self.asker {
-            Some(_) => send(self.transport, self.asker).unwrap_or(0),
+        match self.requester {
+            Some(_) => send(self.transport, self.requester).unwrap_or(0),
             None => self
                 .destinations
                 .send_to_each(whole, |Route { to, via }| send(via.unwrap_or(self.transport), to)),
@@ -109,6 +111,7 @@ pub(super) struct Outgoing<'a> {
     pub(super) scratch: &'a mut SendBuffers,
     pub(super) limits: SendLimits,
     pub(super) clock: &'a dyn Clock,
+    pub(super) network: &'a dyn Network,
     /// Sends so far: of a frame, or of a run of datagrams.
     pub(super) sends: usize,
 }
@@ -135,17 +138,24 @@ impl Outgoing<'_> {
     }
 
     /// Sends datagrams from the log; returns how many went. They leave in one call, so one time is that of them all.
-    pub(super) fn send_datagrams(&mut self, term: &AtomicBuffer, datagrams: &[Datagram]) -> usize {
+    pub(super) fn send_datagrams(
+        &mut self,
+        shared: &PublicationShared,
+        term: &AtomicBuffer,
+        datagrams: &[Datagram],
+    ) -> usize {
         self.sends += 1;
         let way = self.way;
         if let Some(timestamp) = way.timestamp {
             timestamps::write(term, datagrams, timestamp, self.clock.epoch_ns());
         }
         let sent_count = way.send_to_each(datagrams.len(), |via, to| {
-            self.taken(
-                runs::send_datagrams(via, to, term, datagrams, self.limits.call),
-                to,
-            )
+            let sent = runs::send_datagrams(via, to, term, datagrams, self.limits.call);
+            let sent = sent.map_err(|error| {
+                let stream = (shared.mtu_length, shared.stream_id, shared.session_id);
+                name_stream(error, stream, to.unwrap_or(way.remote), self.network)
+            });
+            self.taken(sent, to)
         });
         if sent_count < datagrams.len() {
             self.counters.short_sends.get_and_add(1);
@@ -182,7 +192,7 @@ impl Outgoing<'_> {
                 self.limits.burst_length,
                 &mut datagrams,
             );
-            let sent_count = self.send_datagrams(term, &datagrams);
+            let sent_count = self.send_datagrams(shared, term, &datagrams);
             let advance: usize = datagrams[..sent_count]
                 .iter()
                 .map(|sent| sent.length + sent.padding)
@@ -209,5 +219,82 @@ impl Outgoing<'_> {
                 .report(format!("WARN - failed to send datagram to {remote}: {error}"));
         })
         .ok()
+    }
+}
+
+/// Says of which stream the datagrams are that the kernel does not send, since the path takes only shorter ones.
+fn name_stream(
+    error: io::Error,
+    (mtu, stream_id, session_id): (usize, i32, i32),
+    to: SocketAddr,
+    network: &dyn Network,
+) -> io::Error {
+    if !is_too_long(&error) {
+        return error;
+    }
+    let known = advise_mtu(network, to, mtu).map_or(String::new(), |known| format!(" ({known})"));
+    io::Error::other(format!(
+        "{error}: datagrams of up to mtu={mtu} bytes are longer than the path takes: give the publication's channel a \
+         smaller mtu{known}, streamId={stream_id} sessionId={session_id}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use headrace_protocol::channel::Interface;
+
+    use super::*;
+    use crate::network::{BufferLengths, OpenSocket, SocketRequest};
+
+    /// Knows a path MTU.
+    struct Known(Option<usize>);
+
+    impl Network for Known {
+        fn open(&self, _request: &SocketRequest) -> io::Result<OpenSocket> {
+            unreachable!("only asked for the path")
+        }
+
+        fn buffer_lengths(&self) -> io::Result<BufferLengths> {
+            unreachable!("only asked for the path")
+        }
+
+        fn interfaces(&self) -> io::Result<Vec<Interface>> {
+            unreachable!("only asked for the path")
+        }
+
+        fn path_mtu(&self, _to: SocketAddr) -> Option<usize> {
+            self.0
+        }
+    }
+
+    #[test]
+    fn a_datagram_that_is_too_long_is_told_with_its_stream() {
+        let told = |code, to: &str, known| {
+            let error = io::Error::from_raw_os_error(code);
+            name_stream(error, (8192, 10, -7), to.parse().unwrap(), &Known(known)).to_string()
+        };
+        let (emsgsize, enetunreach) = (90, 101);
+        for (to, known, mtu) in [
+            ("10.0.0.2:1", None, ""),
+            ("10.0.0.2:1", Some(8220), ""),
+            (
+                "10.0.0.2:1",
+                Some(1400),
+                " (the kernel's path MTU to 10.0.0.2 is 1400 bytes: use mtu=1344)",
+            ),
+            (
+                "[fd00::2]:1",
+                Some(1280),
+                " (the kernel's path MTU to fd00::2 is 1280 bytes: use mtu=1216)",
+            ),
+        ] {
+            let text = format!(
+                "Message too long (os error 90): datagrams of up to mtu=8192 bytes are longer than the path takes: \
+                 give the publication's channel a smaller mtu{mtu}, streamId=10 sessionId=-7"
+            );
+            assert_eq!(told(emsgsize, to, known), text);
+        }
+        let text = "Network is unreachable (os error 101)";
+        assert_eq!(told(enetunreach, "10.0.0.2:1", Some(1400)), text);
     }
 }

@@ -1,4 +1,4 @@
-//! From datagrams in the log to runs that the kernel can cut itself.
+//! Combines datagrams in the log into runs that the kernel segments itself.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! What arrives for an image and is not taken, since it lies outside of the window.
+//! Counts datagrams that an image does not accept because they lie outside the window.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -43,11 +43,12 @@ pub(crate) struct Drops {
 
 impl Drops {
     /// The receiver did not take a datagram.
-    pub(crate) fn note(&self, dropped: Dropped) {
+    #[cold]
+    pub(crate) fn note(&self, source: SocketAddr, outside: Outside) {
         let count = self.count.load(Ordering::Relaxed);
         if count == 0 || self.is_seen.load(Ordering::Acquire) {
             self.is_seen.store(false, Ordering::Relaxed);
-            *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(dropped);
+            *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Dropped { source, outside });
         }
         self.count.store(count.wrapping_add(1), Ordering::Release);
     }

@@ -10,19 +10,20 @@ use headrace_protocol::loss::MeasuredRoundTrip;
 use headrace_protocol::round_trips::{RoundTripEstimate, RoundTrips};
 
 use super::drops::Drops;
+use super::requests::RepairRequests;
 use crate::event_recorder::{EventRecorder, Reason, Subject};
 use crate::states::{State, states};
 
 states! {
-    /// One publisher's stream as a subscriber's driver receives it from the network. It only ever moves down this list.
+    /// One publisher's stream as the driver receives it. It only moves down this list.
     pub(crate) enum ImageState, "image" {
-        /// The conductor made it; the receiver does not know it yet.
+        /// The receiver does not know it yet.
         Init => [Active];
         /// The receiver takes its packets.
         Active => [Draining];
-        /// No more bytes will come; subscribers read what is there.
+        /// No more bytes come; subscribers read the rest.
         Draining => [Linger];
-        /// Subscribers were told that the image is gone; its log stays for those that have not heard yet.
+        /// It has ended; the driver keeps the log for subscribers that have not heard yet.
         Linger => [Done];
         /// Nothing refers to it any more.
         Done => [];
@@ -61,7 +62,7 @@ pub(crate) struct LossRange {
 /// the revoked flag, all stored by the receiver.
 #[derive(Debug)]
 pub(crate) struct ImageShared {
-    /// Names the image and its log file.
+    /// Identifies the image and its log file.
     pub correlation_id: i64,
     /// Session of the stream.
     pub session_id: i32,
@@ -75,15 +76,15 @@ pub(crate) struct ImageShared {
     pub source_path: usize,
     /// Gaps are repaired, not skipped.
     pub is_reliable: bool,
-    /// It carries requests, whose publisher waits for answers.
-    pub asks_for_answers: bool,
+    /// Longest datagram of the publisher.
+    pub mtu_length: i32,
     /// Position at which the stream is joined.
     pub join_position: i64,
     /// Window granted by the first status message.
     pub initial_window_length: i32,
     /// Widest window ever granted.
     pub window_length_max: i32,
-    /// Measures round trips, if congestion control or the delays of loss want them: what the receiver begins with.
+    /// Measures round trips, if congestion control or the delays of loss use them: the receiver's initial state.
     pub round_trips: Option<RoundTrips>,
     /// Highest byte seen. Writer: receiver.
     pub high_water_mark: Counter,
@@ -91,8 +92,10 @@ pub(crate) struct ImageShared {
     pub rebuild_position: Counter,
     /// NAKs sent for this image. Writer: receiver.
     pub naks_sent: Counter,
-    /// What was not taken.
+    /// Datagrams that were not accepted.
     pub drops: Drops,
+    /// Bytes that were asked for while the publisher was heard.
+    pub repair_requests: RepairRequests,
     in_order_position: AtomicI64,
     state: AtomicU8,
     source_text: String,
@@ -120,8 +123,8 @@ pub(crate) struct ImageIdentity {
     pub source_path: usize,
     /// See [`ImageShared::is_reliable`].
     pub is_reliable: bool,
-    /// See [`ImageShared::asks_for_answers`].
-    pub asks_for_answers: bool,
+    /// See [`ImageShared::mtu_length`].
+    pub mtu_length: i32,
     /// See [`ImageShared::join_position`].
     pub join_position: i64,
     /// See [`ImageShared::initial_window_length`].
@@ -159,15 +162,16 @@ impl ImageShared {
             source: identity.source,
             source_path: identity.source_path,
             is_reliable: identity.is_reliable,
+            mtu_length: identity.mtu_length,
             join_position: identity.join_position,
             initial_window_length: identity.initial_window_length,
             window_length_max: identity.window_length_max,
-            asks_for_answers: identity.asks_for_answers,
             round_trips: identity.round_trips,
             high_water_mark: counters.high_water_mark,
             rebuild_position: counters.rebuild_position,
             naks_sent: counters.naks_sent,
             drops: Drops::default(),
+            repair_requests: RepairRequests::default(),
             in_order_position: AtomicI64::new(identity.join_position),
             state: AtomicU8::new(ImageState::Init as u8),
             source_text: identity.source.to_string(),
@@ -264,6 +268,18 @@ impl ImageShared {
             i64::from(loss.term_offset),
             i64::from(loss.length),
         ]);
+    }
+
+    /// Where a gap begins in the stream.
+    pub(crate) fn position_of(&self, loss: LossRange) -> i64 {
+        let geometry = self.log.geometry();
+        geometry.position(loss.term_id, loss.term_offset as usize)
+    }
+
+    /// Writer: receiver, which asks for a gap of a publisher that it heard last at `heard_ns`.
+    pub(crate) fn note_request(&self, loss: LossRange, heard_ns: i64) {
+        let position = self.position_of(loss);
+        self.repair_requests.note_if_heard(position, heard_ns);
     }
 
     /// Reader: receiver. The latest reported gap, if it is newer than change `seen`.

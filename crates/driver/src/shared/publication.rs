@@ -7,17 +7,19 @@ use std::sync::{Mutex, PoisonError};
 use headrace_buffers::counters::Counter;
 use headrace_buffers::log::LogBuffers;
 use headrace_protocol::channel::{PublicationParams, ResponseCorrelation};
+use headrace_protocol::frame::StatusMessage;
 
+use super::requests::RepairRequests;
 use crate::event_recorder::{EventRecorder, Subject};
 use crate::states::states;
 
 states! {
-    /// Whether a publication has readers: one over IPC a subscription, one over UDP receivers that answer its sender.
-    /// Spies are links, and count only where the channel says so.
+    /// Whether a publication has readers: subscriptions over IPC, receivers that answer over UDP. Spies count only where
+    /// the channel says so.
     pub(crate) enum ConnectionState, "connection" {
-        /// No subscription is linked to it; no receiver answers, or not all that flow control requires.
+        /// No subscription is linked, or fewer receivers answer than flow control requires.
         Disconnected => [Connected];
-        /// A subscription is linked to it, or receivers answer.
+        /// A subscription is linked, or enough receivers answer.
         Connected => [Disconnected];
     }
 }
@@ -62,6 +64,11 @@ impl Exchange {
             (ResponseCorrelation::None, _) | (ResponseCorrelation::Prototype, false) => Self::None,
         }
     }
+
+    /// The stream goes to the one that asks for it.
+    pub(crate) fn is_answers(self) -> bool {
+        matches!(self, Self::Answers { .. })
+    }
 }
 
 /// Shared by the conductor's and the sender's half of one network publication.
@@ -83,7 +90,8 @@ pub(crate) struct PublicationShared {
     pub mtu_length: usize,
     /// Receivers form a group: more than one may answer.
     pub has_group_semantics: bool,
-    /// The channel says where the stream begins: another publisher may send the same one, and a receiver come from there.
+    /// The channel sets where the stream begins: another publisher may send the same stream, and its receivers may move
+    /// here.
     pub may_have_a_twin: bool,
     /// What it has to do with answers.
     pub exchange: Exchange,
@@ -99,6 +107,8 @@ pub(crate) struct PublicationShared {
     pub naks_received: Counter,
     /// Repairs of this stream. Writer: sender.
     pub retransmits_sent: Counter,
+    /// Bytes that receivers ask for.
+    pub repair_requests: RepairRequests,
     /// Receivers that hold the sender back, for a strategy that counts them. Writer: sender.
     pub flow_control_receivers: Option<Counter>,
     /// Spies alone make the publication connected.
@@ -181,6 +191,7 @@ impl PublicationShared {
             back_pressure_events: counters.back_pressure_events,
             naks_received: counters.naks_received,
             retransmits_sent: counters.retransmits_sent,
+            repair_requests: RepairRequests::default(),
             flow_control_receivers: counters.flow_control_receivers,
             connection: AtomicU8::new(ConnectionState::Disconnected as u8),
             events: events.clone(),
@@ -286,6 +297,17 @@ impl PublicationShared {
     /// end of a term takes the sender beyond the window; and the log still has all bytes from there on.
     pub(crate) fn lowest_receiver_position(&self) -> i64 {
         self.sender_position.get() - self.log.term_length() as i64
+    }
+
+    /// The highest position that a receiver may be at.
+    pub(crate) fn highest_receiver_position(&self) -> i64 {
+        self.sender_position.get() + self.log.term_length() as i64 / 2
+    }
+
+    /// Up to where a receiver has read.
+    pub(crate) fn position_of(&self, message: &StatusMessage) -> i64 {
+        let geometry = self.log.geometry();
+        message.position(geometry.initial_term_id(), geometry.position_bits_to_shift())
     }
 
     /// The only receiver has read up to here and asks for no byte before it again. Where there are several receivers, and

@@ -112,21 +112,16 @@ fn plateau_s(datagrams_at_loss: i32) -> f64 {
 impl CongestionControl for CubicWindow {
     fn on_rebuild(&mut self, progress: &RebuildProgress) -> WindowDecision {
         let now_ns = progress.now_ns;
-        let mut forces_status_message = false;
         if progress.is_loss_found {
             self.on_loss(now_ns);
-            forces_status_message = true;
         } else if self.datagrams < self.datagrams_max
             && now_ns - self.last_update_ns > self.settings.initial_rtt_ns
         {
             self.grow(now_ns);
-        } else if self.datagrams == 1 && progress.consumption_position > progress.status_message_position {
-            // A quarter of so small a window is less than a frame: every step counts.
-            forces_status_message = true;
         }
         WindowDecision {
             window_length: self.window_length(),
-            forces_status_message,
+            forces_status_message: progress.is_loss_found,
         }
     }
 
@@ -166,8 +161,6 @@ mod tests {
     fn look(now_ns: i64, is_loss_found: bool) -> RebuildProgress {
         RebuildProgress {
             now_ns,
-            consumption_position: 0,
-            status_message_position: 0,
             is_loss_found,
         }
     }
@@ -234,16 +227,11 @@ mod tests {
     }
 
     #[test]
-    fn losses_in_a_row_leave_one_datagram_and_then_every_step_is_told() {
+    fn losses_in_a_row_leave_one_datagram() {
         let mut window = cubic(CubicSettings::default());
         let shrunk: Vec<i32> = (0..10).map(|_| after(&mut window, 1, true).0).collect();
         assert_eq!(shrunk, [8, 6, 4, 3, 2, 1, 1, 1, 1, 1]);
         assert_eq!(after(&mut window, 2, false), (1, false));
-        let consumed = RebuildProgress {
-            consumption_position: 32,
-            ..look(3, false)
-        };
-        assert!(window.on_rebuild(&consumed).forces_status_message);
     }
 
     #[test]

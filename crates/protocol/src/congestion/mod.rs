@@ -13,15 +13,11 @@ pub use static_window::StaticWindow;
 
 use crate::round_trips::RoundTrips;
 
-/// What changed since the controller was last asked. Positions are stream positions.
+/// What changed since the controller was last asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RebuildProgress {
     /// Monotonic time.
     pub now_ns: i64,
-    /// Lowest position of the subscribers.
-    pub consumption_position: i64,
-    /// Position of the status message scheduled last.
-    pub status_message_position: i64,
     /// This look activated a gap that was not known before.
     pub is_loss_found: bool,
 }

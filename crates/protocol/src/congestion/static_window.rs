@@ -50,8 +50,6 @@ mod tests {
         let mut window = StaticWindow::new(128 * 1024, 16 << 20);
         let lossy = RebuildProgress {
             now_ns: 1,
-            consumption_position: 64,
-            status_message_position: 0,
             is_loss_found: true,
         };
         let decision = WindowDecision {

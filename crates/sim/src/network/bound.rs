@@ -29,6 +29,10 @@ pub(super) struct Bound {
     pub(super) refused_at_ns: Option<i64>,
     /// It hands over datagrams with the time of their arrival.
     pub(super) stamps_arrivals: bool,
+    /// Most datagrams that its kernel joins.
+    pub(super) segments_max: usize,
+    /// What was joined comes apart where the frames say, not where the kernel noted it.
+    pub(super) keeps_joined: bool,
     pub(super) send_buffer_length: usize,
     pub(super) receive_buffer_length: usize,
     /// Under way, by time of arrival and then in order of sending.
@@ -53,6 +57,8 @@ impl Bound {
             group,
             refused_at_ns: None,
             stamps_arrivals: false,
+            segments_max: 1,
+            keeps_joined: false,
             send_buffer_length,
             receive_buffer_length,
             expected: BTreeMap::new(),

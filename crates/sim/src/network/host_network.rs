@@ -1,7 +1,7 @@
 //! The network as the driver of one host sees it.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use headrace_driver::environment::{BufferLengths, OpenSocket, SocketRequest};
 use headrace_protocol::channel::Interface;
@@ -43,14 +43,22 @@ impl HostNetwork {
 impl headrace_driver::environment::Network for HostNetwork {
     fn open(&self, request: &SocketRequest) -> io::Result<OpenSocket> {
         let mut wire = self.network.wire();
-        let (id, local) = wire.bind(self.host, request)?;
+        let remote = request.remote.filter(|remote| wire.is_reachable(*remote));
+        let (id, local) = wire.bind(
+            self.host,
+            &SocketRequest {
+                remote,
+                ..request.clone()
+            },
+        )?;
         let bound = &wire.sockets[&id];
         Ok(OpenSocket {
             transport: Box::new(Socket::new(self.network.clone(), id)),
             // As the system tells it: connecting chooses the address, being bound to all leaves it open.
-            local: request.remote.map_or(local, |remote| {
+            local: remote.map_or(local, |remote| {
                 bound.source(wire.hosts[self.host].addresses, remote)
             }),
+            is_connected: remote.is_some(),
             send_buffer_length: bound.send_buffer_length,
             receive_buffer_length: bound.receive_buffer_length,
             group_ttl: bound.group.and_then(|group| group.ttl).unwrap_or(0),
@@ -87,5 +95,9 @@ impl headrace_driver::environment::Network for HostNetwork {
             interface("sim0", self.addresses().v4.into(), 16),
             interface("sim0", self.addresses().v6.into(), 64),
         ])
+    }
+
+    fn path_mtu(&self, _to: SocketAddr) -> Option<usize> {
+        self.network.wire().path_mtu
     }
 }

@@ -16,6 +16,8 @@ pub struct LinkSettings {
     pub delay_max_ns: i64,
     /// What the link carries a second; without it, anything. A sender whose buffer is full is made to wait.
     pub bytes_per_second: Option<u64>,
+    /// Longest datagram that it takes; longer ones are lost without a word. Without it, any.
+    pub longest: Option<usize>,
 }
 
 impl Default for LinkSettings {
@@ -28,6 +30,7 @@ impl Default for LinkSettings {
             delay_min_ns: 20_000,
             delay_max_ns: 50_000,
             bytes_per_second: None,
+            longest: None,
         }
     }
 }
@@ -92,7 +95,8 @@ impl Link {
         if self.is_cut {
             return Passage::Cut;
         }
-        if random.f64() < settings.loss {
+        let is_too_long = settings.longest.is_some_and(|longest| length > longest);
+        if random.f64() < settings.loss || is_too_long {
             return Passage::Lost;
         }
         let first_ns = self.arrival(settings, random);

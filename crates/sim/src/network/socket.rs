@@ -27,7 +27,11 @@ impl Socket {
     fn target(&self, to: Option<SocketAddr>) -> io::Result<SocketAddr> {
         let wire = self.network.wire();
         let remote = wire.sockets.get(&self.id).and_then(|bound| bound.remote);
-        to.or(remote).ok_or_else(|| io::ErrorKind::NotConnected.into())
+        let to = to.or(remote).ok_or(io::ErrorKind::NotConnected)?;
+        if !wire.is_reachable(to) {
+            return Err(io::ErrorKind::NetworkUnreachable.into());
+        }
+        Ok(to)
     }
 }
 
@@ -64,13 +68,9 @@ impl Transport for Socket {
         Ok(if is_sent { datagram.len() } else { 0 })
     }
 
-    fn receive(
-        &self,
-        _batch: &mut ReceiveBatch,
-        handler: &mut dyn FnMut(Coalesced<'_>),
-    ) -> io::Result<usize> {
+    fn receive(&self, batch: &mut ReceiveBatch, handler: &mut dyn FnMut(Coalesced<'_>)) -> io::Result<usize> {
         // The handler answers through this network: it must not be locked meanwhile.
-        let (arrived, stamps_arrivals) = {
+        let (joined, stamps_arrivals, keeps_joined) = {
             let mut wire = self.network.wire();
             let wire = &mut *wire;
             if wire.take_refusal(self.id) {
@@ -81,23 +81,38 @@ impl Transport for Socket {
                 return Ok(0);
             };
             bound.fill_receive_buffer(now_ns, &mut wire.trace);
-            (bound.take_arrived(), bound.stamps_arrivals)
+            let joined = coalesce(bound.take_arrived(), bound.segments_max);
+            (joined, bound.stamps_arrivals, bound.keeps_joined)
         };
-        let count = arrived.len();
-        for mut joined in coalesce(arrived) {
-            handler(Coalesced {
-                bytes: &mut joined.bytes,
-                datagram_length: joined.datagram_length,
-                source: joined.source,
-                arrived_ns: stamps_arrivals.then_some(EPOCH_START_NS + joined.arrival_ns),
-            });
+        let first_datagram = batch
+            .first_datagram()
+            .filter(|_| keeps_joined && !stamps_arrivals);
+        let mut count = 0;
+        for mut joined in joined {
+            let mut rest = joined.bytes.as_mut_slice();
+            loop {
+                let end = first_datagram.map_or(rest.len(), |first_datagram| first_datagram(rest));
+                let (bytes, others) = rest.split_at_mut(end);
+                let datagram_length = first_datagram.map_or(joined.datagram_length, |_| end.max(1));
+                count += bytes.len().div_ceil(datagram_length).max(1);
+                handler(Coalesced {
+                    bytes,
+                    datagram_length,
+                    source: joined.source,
+                    arrived_ns: stamps_arrivals.then_some(EPOCH_START_NS + joined.arrival_ns),
+                });
+                if others.is_empty() {
+                    break;
+                }
+                rest = others;
+            }
         }
         Ok(count)
     }
 
     fn connect(&self, remote: SocketAddr) -> io::Result<()> {
         let mut wire = self.network.wire();
-        if wire.unreachable.contains(&remote.ip()) {
+        if !wire.is_reachable(remote) {
             return Err(io::ErrorKind::NetworkUnreachable.into());
         }
         let bound = wire
@@ -134,8 +149,9 @@ struct Joined {
 }
 
 impl Joined {
-    fn takes(&self, route: &Route, bytes: &[u8]) -> bool {
+    fn takes(&self, route: &Route, bytes: &[u8], segments_max: usize) -> bool {
         self.source == route.from
+            && self.bytes.len() < segments_max * self.datagram_length
             && !bytes.is_empty()
             && !self.bytes.is_empty()
             && self.bytes.len().is_multiple_of(self.datagram_length)
@@ -145,7 +161,7 @@ impl Joined {
 }
 
 /// Joins neighbours of one source and of equal length, as a kernel does; the last of them may be shorter.
-fn coalesce(arrived: VecDeque<Datagram>) -> Vec<Joined> {
+fn coalesce(arrived: VecDeque<Datagram>, segments_max: usize) -> Vec<Joined> {
     let mut joined: Vec<Joined> = Vec::new();
     for Datagram {
         route,
@@ -154,7 +170,9 @@ fn coalesce(arrived: VecDeque<Datagram>) -> Vec<Joined> {
     } in arrived
     {
         match joined.last_mut() {
-            Some(before) if before.takes(&route, &bytes) => before.bytes.extend_from_slice(&bytes),
+            Some(before) if before.takes(&route, &bytes, segments_max) => {
+                before.bytes.extend_from_slice(&bytes)
+            }
             _ => joined.push(Joined {
                 source: route.from,
                 datagram_length: bytes.len().max(1),

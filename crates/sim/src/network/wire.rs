@@ -21,6 +21,9 @@ pub(super) const BUFFER_LENGTH: usize = 212_992;
 /// What a socket gets at most.
 pub(super) const BUFFER_LENGTH_MAX: usize = 4 * 1024 * 1024;
 
+/// A kernel joins at most 64 datagrams.
+const SEGMENTS_BITS: u32 = 6;
+
 /// Number of the interface that leads back to the host.
 pub(super) const LOOPBACK_INDEX: u32 = 1;
 /// Number of the interface that leads to all other hosts.
@@ -33,6 +36,7 @@ const LOOPBACK: LinkSettings = LinkSettings {
     delay_min_ns: 5_000,
     delay_max_ns: 5_000,
     bytes_per_second: None,
+    longest: None,
 };
 
 /// What all sockets share.
@@ -40,8 +44,12 @@ pub(super) struct Wire {
     pub(super) time: WorldTime,
     pub(super) trace: Trace,
     pub(super) random: fastrand::Rng,
+    /// For how sockets hand over what came together.
+    pub(super) joins: fastrand::Rng,
     settings: LinkSettings,
     pub(super) lookup_ns: i64,
+    /// What kernels know of the paths.
+    pub(super) path_mtu: Option<usize>,
     pub(super) hosts: Vec<Host>,
     /// Names beside those of the hosts.
     pub(super) names: BTreeMap<String, IpAddr>,
@@ -58,13 +66,15 @@ pub(super) struct Wire {
 pub struct Network(Arc<Mutex<Wire>>);
 
 impl Network {
-    pub(crate) fn new(time: WorldTime, random: fastrand::Rng) -> Self {
+    pub(crate) fn new(time: WorldTime, [random, joins]: [fastrand::Rng; 2]) -> Self {
         Self(Arc::new(Mutex::new(Wire {
             time,
             trace: Trace::default(),
             random,
+            joins,
             settings: LinkSettings::default(),
             lookup_ns: 0,
+            path_mtu: None,
             hosts: Vec::new(),
             names: BTreeMap::new(),
             unreachable: BTreeSet::new(),
@@ -86,6 +96,11 @@ impl Network {
         wire.settings = settings;
     }
 
+    /// What kernels know of the paths: how long packets may be, headers included.
+    pub fn set_path_mtu(&self, path_mtu: usize) {
+        self.wire().path_mtu = Some(path_mtu);
+    }
+
     /// How long name servers take to answer; [`i64::MAX`] is for ever. Holds for names that are asked for later.
     pub fn set_lookup_ns(&self, lookup_ns: i64) {
         let mut wire = self.wire();
@@ -103,7 +118,7 @@ impl Network {
         };
     }
 
-    /// Takes away the route to an address, or gives it back: without it no socket can be connected to there.
+    /// Takes away the route to an address, or gives it back: without it no socket can be connected to there, nor send there.
     pub fn set_route(&self, to: IpAddr, is_there: bool) {
         let mut wire = self.wire();
         wire.note(format!("route to {to}: {is_there}"));
@@ -305,6 +320,10 @@ impl Wire {
         bound.is_some_and(|bound| bound.refused_at_ns.take_if(|at_ns| *at_ns <= now_ns).is_some())
     }
 
+    pub(super) fn is_reachable(&self, to: SocketAddr) -> bool {
+        !self.unreachable.contains(&to.ip())
+    }
+
     pub(super) fn bind(
         &mut self,
         host: HostId,
@@ -337,6 +356,8 @@ impl Wire {
         let [send, receive] = [options.send_buffer_length, options.receive_buffer_length].map(granted);
         let mut bound = Bound::new(host, local, *remote, options.group, [send, receive]);
         bound.stamps_arrivals = options.stamps_arrivals;
+        bound.segments_max = 1 << self.joins.u32(0..=SEGMENTS_BITS);
+        bound.keeps_joined = self.joins.bool();
         let group = options
             .group
             .map_or_else(String::new, |group| format!(", {group:?}"));

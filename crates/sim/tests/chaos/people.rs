@@ -106,8 +106,8 @@ impl Publisher {
         };
         for path in paths {
             match &handle {
-                Handle::Shared(publication) => publication.add_destination(path)?,
-                Handle::Exclusive(publication) => publication.add_destination(path)?,
+                Handle::Shared(publication) => publication.destinations().add(path)?,
+                Handle::Exclusive(publication) => publication.destinations().add(path)?,
             };
         }
         Ok(Self {
@@ -207,7 +207,7 @@ impl Subscriber {
         let port = |address: &str| address.rsplit(':').next().map(str::to_owned);
         for path in &self.paths {
             if !bound.iter().any(|address| port(address) == port(path)) {
-                self.subscription.add_destination(path)?;
+                self.subscription.destinations().add(path)?;
             }
         }
         Ok(())
@@ -215,7 +215,7 @@ impl Subscriber {
 
     /// Removes a path. It is gone already where another subscriber, or the driver, was faster.
     pub(crate) fn remove_path(&self, path: usize) -> Result<(), ClientError> {
-        self.subscription.remove_destination(&self.paths[path])
+        self.subscription.destinations().remove(&self.paths[path])
     }
 
     /// Its node, and what the driver there knows it by.

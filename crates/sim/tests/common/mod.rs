@@ -169,19 +169,20 @@ impl Reader {
 
     /// Reads all that is there. Returns the messages so far.
     pub fn poll(&mut self) -> &[Vec<u8>] {
-        let (assembler, messages) = (&mut self.assembler, &mut self.messages);
-        while self
-            .subscription
-            .poll(
-                |payload, header| {
-                    assembler.on_fragment(payload, header, |message, _| messages.push(message.to_vec()));
-                },
-                64,
-            )
-            .unwrap()
-            > 0
-        {}
+        while self.poll_some(64) > 0 {}
         &self.messages
+    }
+
+    /// Reads so many fragments at most. Returns how many.
+    pub fn poll_some(&mut self, limit: usize) -> usize {
+        let (assembler, messages) = (&mut self.assembler, &mut self.messages);
+        let polled = self.subscription.poll(
+            |payload, header| {
+                assembler.on_fragment(payload, header, |message, _| messages.push(message.to_vec()));
+            },
+            limit,
+        );
+        polled.unwrap()
     }
 }
 

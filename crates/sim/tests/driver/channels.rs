@@ -5,6 +5,7 @@ use headrace_protocol::ErrorCode;
 use headrace_protocol::event::Event;
 
 use crate::byte_client::Driver;
+use crate::common::SECOND;
 
 fn refused(driver: &mut Driver, code: ErrorCode, text: &str) {
     let refusals = driver.refusals();
@@ -183,6 +184,65 @@ fn a_tag_finds_the_channel_and_must_not_contradict_it() {
     );
     let copy = driver.add_exclusive("aeron:udp?endpoint=localhost:4|session-id=tag:9", 13);
     assert_eq!(driver.ready(copy).session_id, driver.ready(first).session_id);
+}
+
+#[test]
+fn a_tag_that_joins_a_transport_without_one_names_it_from_then_on() {
+    const PLAIN: &str = "aeron:udp?endpoint=localhost:1";
+    let mut driver = Driver::new();
+    let first = driver.add_publication(PLAIN, 10);
+    let refused_one = driver.add_publication(&format!("{PLAIN}|tags=33|so-sndbuf=4k"), 11);
+    assert_eq!(driver.refusals().len(), 1, "{refused_one}");
+    driver.add_publication("aeron:udp?tags=33", 12);
+    refused(&mut driver, ErrorCode::GenericError, "when original");
+    // With a publication of its own, and with one that is there.
+    let joins = [(31, 11), (32, 10)]
+        .map(|(tag, stream_id)| driver.add_publication(&format!("{PLAIN}|tags={tag}"), stream_id));
+    let by_tag = [31, 32].map(|tag| driver.add_publication(&format!("aeron:udp?tags={tag}"), 12));
+    let status = driver.ready(first).status_counter_id;
+    for registration_id in joins.into_iter().chain(by_tag) {
+        assert_eq!(driver.ready(registration_id).status_counter_id, status);
+    }
+    let elsewhere = "aeron:udp?endpoint=localhost:2|tags=31";
+    driver.add_publication(elsewhere, 12);
+    let words = "matching tag=31 has mismatched endpoint or control";
+    refused(&mut driver, ErrorCode::GenericError, words);
+    for registration_id in [first].into_iter().chain(joins).chain(by_tag) {
+        driver.remove_publication(registration_id, false);
+    }
+    driver.pass_alive(10 * SECOND);
+    driver.add_publication(elsewhere, 12);
+    assert_eq!(driver.refusals().len(), 3, "the tag went with the transport");
+}
+
+#[test]
+fn a_tag_that_joins_a_receive_transport_without_one_names_it_from_then_on() {
+    let mut driver = Driver::new();
+    for (channel, stream_id) in [
+        ("aeron:udp?endpoint=localhost:1", 10),
+        ("aeron:udp?endpoint=localhost:1|tags=31", 11),
+        ("aeron:udp?endpoint=localhost:1|tags=32", 10),
+        ("aeron:udp?tags=31", 12),
+        ("aeron:udp?tags=32", 12),
+    ] {
+        driver.add_subscription(channel, stream_id);
+    }
+    assert_eq!(driver.refusals(), []);
+    let statuses: Vec<i32> = driver
+        .events()
+        .iter()
+        .filter_map(|event| match event {
+            Event::SubscriptionReady {
+                channel_status_counter_id,
+                ..
+            } => Some(*channel_status_counter_id),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(statuses, [statuses[0]; 5]);
+    driver.add_subscription("aeron:udp?endpoint=localhost:2|tags=31", 10);
+    let words = "matching tag=31 has mismatched endpoint or control";
+    refused(&mut driver, ErrorCode::GenericError, words);
 }
 
 #[test]

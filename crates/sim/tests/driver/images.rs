@@ -150,13 +150,26 @@ fn receivers_claim_the_group_of_their_channel_or_else_of_the_setting() {
     let mut driver = Driver::with(|config| config.set("aeron.receiver.group.tag", "9").unwrap());
     let (_, _, publisher) = image(&mut driver, NEAR);
     assert_eq!(publisher.borrow().statuses[0].group_tag, Some(9));
-    driver.add_subscription(&format!("{NEAR}|gtag=9"), 11);
-    driver.add_subscription(NEAR, 12);
-    assert_eq!(driver.refusals(), []);
-    driver.add_subscription(&format!("{NEAR}|gtag=8"), 13);
-    let (_, message) = &driver.refusals()[0];
-    let words = "gtag=8 does not match existing value of 9: existingChannel=aeron:udp?endpoint=near:24325";
-    assert!(message.contains(words), "{message}");
+}
+
+#[test]
+fn an_endpoint_keeps_its_group_when_a_subscription_names_another_and_says_so() {
+    for (first, claimed, has) in [("|gtag=9", Some(9), "with gtag=9"), ("", None, "without gtag")] {
+        let mut driver = Driver::new();
+        let (_, _, publisher) = image(&mut driver, &format!("{NEAR}{first}"));
+        driver.add_subscription(&format!("{NEAR}{first}"), 11);
+        driver.add_subscription(NEAR, 12);
+        assert_eq!(driver.recorded_errors(), Vec::<String>::new());
+        driver.add_subscription(&format!("{NEAR}|gtag=8"), 10);
+        assert_eq!(driver.refusals(), []);
+        let words =
+            format!("WARN - channel parameter gtag=8 has no effect here: the endpoint was opened {has}; ");
+        let errors = driver.recorded_errors();
+        assert!(errors.len() == 1 && errors[0].contains(&words), "{errors:?}");
+        driver.pass_alive(SECOND);
+        let last = publisher.borrow().statuses.last().unwrap().group_tag;
+        assert_eq!(last, claimed);
+    }
 }
 
 #[test]
@@ -271,6 +284,39 @@ fn an_image_whose_sender_is_too_far_ahead_says_so_when_it_goes() {
         "Active -> Draining: too far behind the sender: all that came in the image liveness time-out was more than half a term \
          ahead of what is read"
     );
+}
+
+#[test]
+fn an_image_that_asks_in_vain_for_what_is_far_behind_goes() {
+    let mut driver = Driver::new();
+    let (_, _, publisher) = image(&mut driver, NEAR);
+    publisher.borrow_mut().send(300);
+    // Heartbeats go on, as those of an idle publisher do; what is missing never comes.
+    driver.pass_alive(14 * SECOND);
+    assert!(!publisher.borrow().naks.is_empty());
+    assert_eq!(state(&driver), "Linger");
+    assert!(driver.changes("image")[2].starts_with("Active -> Draining: too far behind the sender"));
+}
+
+#[test]
+fn a_reader_that_pauses_far_behind_an_idle_sender_keeps_its_image() {
+    let mut driver = Driver::new();
+    let (_, _, publisher) = image(&mut driver, NEAR);
+    let position = driver.counter(driver.images()[0].position_counter_id);
+    for index in 0..256 {
+        publisher.borrow_mut().send(index);
+    }
+    publisher.borrow_mut().send(300);
+    driver.pass_alive(14 * SECOND);
+    assert_eq!(state(&driver), "Active", "there is no room for what is missing");
+    position.set_release(JOIN + 256 * 128);
+    driver.pass_alive(SECOND);
+    assert!(!publisher.borrow().naks.is_empty());
+    for index in 256..300 {
+        publisher.borrow_mut().send(index);
+    }
+    driver.pass_alive(14 * SECOND);
+    assert_eq!(state(&driver), "Active");
 }
 
 #[test]

@@ -144,6 +144,32 @@ fn a_spy_finds_the_publications_of_its_channel_stream_and_session() {
 }
 
 #[test]
+fn a_spy_finds_a_publication_by_a_tag_that_joined_its_transport_later() {
+    // The one that joins is another publication, or a hold on the same.
+    for joining_stream in [11, 10] {
+        for is_spy_first in [false, true] {
+            let mut driver = Driver::new();
+            let first = driver.add_publication("aeron:udp?endpoint=localhost:24325", 10);
+            if is_spy_first {
+                driver.add_subscription("aeron-spy:aeron:udp?tags=31", 10);
+                assert_eq!(driver.images().len(), 0);
+            }
+            driver.add_publication("aeron:udp?endpoint=localhost:24325|tags=31", joining_stream);
+            if !is_spy_first {
+                driver.add_subscription("aeron-spy:aeron:udp?tags=31", 10);
+            }
+            assert_eq!(driver.refusals(), []);
+            let images: Vec<i64> = driver
+                .images()
+                .iter()
+                .map(|image| image.image_correlation_id)
+                .collect();
+            assert_eq!(images, [first], "{joining_stream} {is_spy_first}");
+        }
+    }
+}
+
+#[test]
 fn the_slowest_spy_holds_the_publisher_and_the_cleaning_back() {
     let mut driver = Driver::new();
     let far = driver.add_receiver();

@@ -80,8 +80,8 @@ impl Attacked {
         let channel = format!("{MANUAL}|{SHAPE}");
         let publication = clients[0].add_publication(&channel, STREAM).unwrap();
         for path in PATHS {
-            reader.subscription.add_destination(path).unwrap();
-            publication.add_destination(path).unwrap();
+            reader.subscription.destinations().add(path).unwrap();
+            publication.destinations().add(path).unwrap();
         }
         Self {
             publications: vec![publication],

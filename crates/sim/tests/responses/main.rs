@@ -525,8 +525,8 @@ fn requests_that_come_on_two_paths_are_answered_on_one() {
     let tap = world.network().tap();
     for port in [40_123, 40_124] {
         let path = format!("aeron:udp?endpoint=server:{port}");
-        server.requests.add_destination(&path).unwrap();
-        requesters[0].requests.add_destination(&path).unwrap();
+        server.requests.destinations().add(&path).unwrap();
+        requesters[0].requests.destinations().add(&path).unwrap();
     }
     world.run_for(SECOND / 2);
     run(&world, &mut server, &mut requesters, 50);

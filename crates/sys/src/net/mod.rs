@@ -4,6 +4,7 @@ mod address;
 mod group;
 mod interfaces;
 mod offload;
+mod path;
 mod receive;
 mod send;
 mod socket;
@@ -12,7 +13,8 @@ use std::io;
 
 pub use group::{GroupInterface, GroupOptions};
 pub use interfaces::{Interface, interfaces};
-pub use offload::OffloadMode;
+pub use offload::{OffloadMode, is_too_long};
+pub use path::path_mtu;
 pub use receive::{Coalesced, FirstDatagram, ReceiveBatch};
 pub use send::Run;
 pub use socket::{SocketOptions, UdpSocket};
@@ -47,7 +49,7 @@ pub fn resolve(host: &str, port: u16) -> io::Result<std::net::SocketAddr> {
         .iter()
         .find(|address| address.is_ipv4())
         .or_else(|| addresses.first())
-        .copied()
+        .map(|address| std::net::SocketAddr::new(address.ip().to_canonical(), port))
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("no address for host {host}")))
 }
 
@@ -67,6 +69,10 @@ mod tests {
     fn literals_and_the_local_host_resolve() {
         assert_eq!(resolve("127.0.0.1", 7).unwrap(), "127.0.0.1:7".parse().unwrap());
         assert_eq!(resolve("[::1]", 7).unwrap(), "[::1]:7".parse().unwrap());
+        assert_eq!(
+            resolve("[::ffff:127.0.0.1]", 7).unwrap(),
+            "127.0.0.1:7".parse().unwrap()
+        );
         assert!(resolve("localhost", 7).unwrap().is_ipv4());
     }
 

@@ -79,6 +79,11 @@ fn set_option(descriptor: RawFd, level: libc::c_int, name: libc::c_int, value: l
     result == 0
 }
 
+/// The path to where the datagram should go takes only shorter ones, as far as the kernel knows.
+pub fn is_too_long(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EMSGSIZE)
+}
+
 /// The kernel has no room, was interrupted, or passes on that an earlier datagram was not wanted: nothing is
 /// wrong with the socket.
 pub(super) fn is_transient(error: &io::Error) -> bool {

@@ -120,6 +120,11 @@ impl ReceiveBatch {
         outcome
     }
 
+    /// What tells it where a datagram ends, unless the kernel is to.
+    pub fn first_datagram(&self) -> Option<FirstDatagram> {
+        self.first_datagram
+    }
+
     /// Messages that one receive takes at most.
     pub fn capacity(&self) -> usize {
         self.messages.len()

@@ -7,9 +7,9 @@
             async for message in replay:
                 print(message.payload)
 
-Requests run in no thread: answers, like messages, are awaited at the event loop's doorbell. Cancelling a request gives
-it up at once. The archive carries out one that was sent. A recording or a replay that it began is stopped when the
-archive answers: no caller knows its id. :meth:`AsyncArchive.close` waits for such an answer.
+Requests need no thread: answers, like messages, wake the event loop. A cancelled request ends at once, but the archive
+still carries it out if it was sent. The session then stops the recording or replay that it began, since no caller knows
+its id, when the archive answers. :meth:`AsyncArchive.close` waits for such an answer.
 """
 
 from __future__ import annotations
@@ -21,24 +21,25 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from headrace import aio
-from headrace._arguments import checked_class
-from headrace._closing import AsyncClosing
-from headrace._exceptions import (
+from headrace._base.checks import check_callable
+from headrace._base.closing import AsyncClosing
+from headrace._base.exceptions import (
     ArchiveTimeoutError,
     ClientError,
     ClosedError,
     HeadraceError,
     PublicationTimeoutError,
 )
-from headrace.archive.client import requests, steps
-from headrace.archive.client.archive import POLL_INTERVAL_S, REPLAY_STREAM_ID, Archive
+from headrace.archive.client import calls, steps
+from headrace.archive.client.archive import REPLAY_STREAM_ID, Archive
 from headrace.archive.client.durable import DurablePublication
 from headrace.archive.client.following.follow import Follow
 from headrace.archive.client.following.settings import Begin, FollowSettings, follow
 from headrace.archive.client.replay import Replay, Replayed, ReplayRange
 from headrace.archive.client.replication import Replication, ReplicationSettings, replication_begun
-from headrace.archive.client.session import LOOK_INTERVAL_S, Streams, look_s
+from headrace.archive.client.session import LOOK_INTERVAL_S, Streams, look_s, no_archive
 from headrace.archive.client.settings import ArchiveClientConfig, ArchiveClientSettings
+from headrace.archive.client.waits import POLL_INTERVAL_S
 from headrace.archive.protocol.codes import RecordingSignal
 from headrace.archive.protocol.retention import Retention, without_retention
 from headrace.channel import ChannelUri
@@ -49,9 +50,9 @@ if TYPE_CHECKING:
     import os
     from typing import Self, Unpack
 
-    from headrace._exceptions import ArchiveError
+    from headrace._base.exceptions import ArchiveError
     from headrace.archive.client.exchange import Exchange, Steps
-    from headrace.archive.client.notices import Signal
+    from headrace.archive.client.signals import Signal
     from headrace.client import Client, ExclusivePublication, Message, Subscription
     from headrace.client._local_driver import LocalDriver
 
@@ -65,7 +66,7 @@ _LOOK_INTERVAL_S = 0.05
 def _awaited(
     method: Callable[Concatenate[Archive, P], R], request: Callable[P, Steps[R]]
 ) -> Callable[Concatenate[AsyncArchive, P], Coroutine[Any, Any, R]]:
-    """A request, awaited, as a method that is documented as that of :class:`Archive`."""
+    """Makes an async method of a request, with the documentation of the method of :class:`Archive`."""
 
     @functools.wraps(method)
     async def awaited(self: AsyncArchive, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -75,7 +76,7 @@ def _awaited(
 
 
 class AsyncReplay(AsyncClosing):
-    """The messages of a recording, in order, each whole: an asynchronous iterator and context manager.
+    """The whole messages of a recording, in order: an asynchronous iterator and context manager.
 
     Ends and raises as :class:`headrace.archive.Replay`, which is :attr:`replay`.
     """
@@ -87,14 +88,14 @@ class AsyncReplay(AsyncClosing):
 
     @property
     def subscription(self) -> Subscription:
-        """What the messages arrive on."""
+        """The subscription on which the messages arrive."""
         return self.replay.subscription
 
     def __aiter__(self) -> AsyncReplay:
         return self
 
     async def __anext__(self) -> Message:
-        """The next message. Another coroutine may close the replay meanwhile: then it ends."""
+        """Wait for the next message. If another coroutine closes the replay meanwhile, the iteration ends."""
         await self._turns.begin()
         try:
             message = await self._next()
@@ -113,7 +114,7 @@ class AsyncReplay(AsyncClosing):
             message = replay.subscription.poll_message()
             if message is not None:
                 return message
-            if replay.has_ended():
+            if replay.has_ended:
                 await self._confirm_end()
                 return None
             # The end of a replay is no message, so it is looked for from time to time.
@@ -134,7 +135,6 @@ class AsyncReplay(AsyncClosing):
             await self._archive.stop_replay(self.replay.replay_id)
 
 
-@checked_class
 class AsyncArchive(AsyncClosing):
     """A session with an archive for asyncio. Each method is the one of :class:`headrace.Archive`, awaited.
 
@@ -158,6 +158,8 @@ class AsyncArchive(AsyncClosing):
         **settings: Unpack[ArchiveClientSettings],
     ) -> Self:
         """See :meth:`headrace.Archive.connect`."""
+        check_callable("on_signal", on_signal)
+        check_callable("on_error", on_error)
         config = ArchiveClientConfig.of(config, **settings)
         owns_client = client is None
         if client is None:
@@ -184,16 +186,16 @@ class AsyncArchive(AsyncClosing):
         return archive
 
     async def _connected(self, publication: ExclusivePublication) -> None:
-        """Wait for an archive: a publication has room a moment before it is connected, and one that is not was left."""
+        """Wait until an archive subscribes to the requests."""
         try:
             async with asyncio.timeout(self.archive._timeout_s):
                 while not publication.is_connected:  # noqa: ASYNC110 - nothing tells of it
                     await asyncio.sleep(POLL_INTERVAL_S)
         except TimeoutError:
-            raise ArchiveTimeoutError(f"no archive takes requests on {publication.channel}") from None
+            raise ArchiveTimeoutError(no_archive(publication)) from None
 
     async def _run(self, what: Steps[R]) -> R:
-        """Step an exchange to its end, awaiting each answer."""
+        """Run an exchange to its end, awaiting each answer."""
         session = self.archive
         async with self._turn(what) as exchange:
             while (unsettled := session._unsettled()) is not None:
@@ -208,7 +210,7 @@ class AsyncArchive(AsyncClosing):
 
     @contextlib.asynccontextmanager
     async def _turn(self, what: Steps[R]) -> AsyncIterator[Exchange[R]]:
-        """Begin an exchange, and wait until this coroutine may step it, for as long as its answer may take."""
+        """Begin an exchange, and wait, at most its time-out, until it is this coroutine's turn to run it."""
         exchange = self.archive._begin(what)
         try:
             while not await self._acquire(exchange.deadline.left_s()):
@@ -232,16 +234,16 @@ class AsyncArchive(AsyncClosing):
             return False
 
     async def _offer(self, exchange: Exchange[R], request: bytes) -> None:
-        """Send a request, or wait with it until it is time to look after its exchange."""
+        """Send a request, or wait for room until it is time to check its exchange."""
         try:
-            await aio.offer(self.archive._way_of(exchange), request, look_s(exchange))
+            await aio.offer_async(self.archive._way_of(exchange), request, look_s(exchange))
         except PublicationTimeoutError:
             self.archive._look_after(exchange)
         else:
             exchange.sent()
 
     async def _wait(self, exchange: Exchange[R]) -> None:
-        """Take what has come from the archive; wait for more, and look after an exchange, if that is nothing."""
+        """Take messages from the archive; if there are none, wait, and check the exchange in time."""
         if self.archive.poll():
             return
         self.archive._look_after(exchange)
@@ -249,7 +251,7 @@ class AsyncArchive(AsyncClosing):
             await aio.wait_for_messages(self.archive._subscription, LOOK_INTERVAL_S)
 
     async def _resolved(self, subscription: Subscription, channel: str) -> str:
-        """The channel of a subscription with the port that the system chose, if it was to choose one."""
+        """The channel of a subscription, with port 0 replaced by the port that the system chose."""
         if not ChannelUri(channel).is_port_open:
             return channel
         try:
@@ -260,38 +262,38 @@ class AsyncArchive(AsyncClosing):
             raise ArchiveTimeoutError(f"the port of {channel} is not known") from None
         return resolved
 
-    start_recording = _awaited(Archive.start_recording, requests.start_recording)
-    extend_recording = _awaited(Archive.extend_recording, requests.extend_recording)
-    stop_recording = _awaited(Archive.stop_recording, requests.stop_recording)
+    start_recording = _awaited(Archive.start_recording, calls.start_recording)
+    extend_recording = _awaited(Archive.extend_recording, calls.extend_recording)
+    stop_recording = _awaited(Archive.stop_recording, calls.stop_recording)
     stop_recording_subscription = _awaited(
-        Archive.stop_recording_subscription, requests.stop_recording_subscription
+        Archive.stop_recording_subscription, calls.stop_recording_subscription
     )
-    stop_recording_by_id = _awaited(Archive.stop_recording_by_id, requests.stop_recording_by_id)
-    start_replay = _awaited(Archive.start_replay, requests.start_replay)
-    stop_replay = _awaited(Archive.stop_replay, requests.stop_replay)
-    stop_all_replays = _awaited(Archive.stop_all_replays, requests.stop_all_replays)
-    stop_replication = _awaited(Archive.stop_replication, requests.stop_replication)
-    list_recordings = _awaited(Archive.list_recordings, requests.list_recordings)
-    find_recording = _awaited(Archive.find_recording, requests.find_recording)
+    stop_recording_by_id = _awaited(Archive.stop_recording_by_id, calls.stop_recording_by_id)
+    start_replay = _awaited(Archive.start_replay, calls.start_replay)
+    stop_replay = _awaited(Archive.stop_replay, calls.stop_replay)
+    stop_all_replays = _awaited(Archive.stop_all_replays, calls.stop_all_replays)
+    stop_replication = _awaited(Archive.stop_replication, calls.stop_replication)
+    list_recordings = _awaited(Archive.list_recordings, calls.list_recordings)
+    find_recording = _awaited(Archive.find_recording, calls.find_recording)
     list_recording_subscriptions = _awaited(
-        Archive.list_recording_subscriptions, requests.list_recording_subscriptions
+        Archive.list_recording_subscriptions, calls.list_recording_subscriptions
     )
     find_last_matching_recording = _awaited(
-        Archive.find_last_matching_recording, requests.find_last_matching_recording
+        Archive.find_last_matching_recording, calls.find_last_matching_recording
     )
-    start_position = _awaited(Archive.start_position, requests.start_position)
-    stop_position = _awaited(Archive.stop_position, requests.stop_position)
-    recording_position = _awaited(Archive.recording_position, requests.recording_position)
-    max_recorded_position = _awaited(Archive.max_recorded_position, requests.max_recorded_position)
-    truncate_recording = _awaited(Archive.truncate_recording, requests.truncate_recording)
-    purge_recording = _awaited(Archive.purge_recording, requests.purge_recording)
-    detach_segments = _awaited(Archive.detach_segments, requests.detach_segments)
-    delete_detached_segments = _awaited(Archive.delete_detached_segments, requests.delete_detached_segments)
-    purge_segments = _awaited(Archive.purge_segments, requests.purge_segments)
-    attach_segments = _awaited(Archive.attach_segments, requests.attach_segments)
-    migrate_segments = _awaited(Archive.migrate_segments, requests.migrate_segments)
-    set_retention = _awaited(Archive.set_retention, requests.set_retention)
-    update_channel = _awaited(Archive.update_channel, requests.update_channel)
+    start_position = _awaited(Archive.start_position, calls.start_position)
+    stop_position = _awaited(Archive.stop_position, calls.stop_position)
+    recording_position = _awaited(Archive.recording_position, calls.recording_position)
+    max_recorded_position = _awaited(Archive.max_recorded_position, calls.max_recorded_position)
+    truncate_recording = _awaited(Archive.truncate_recording, calls.truncate_recording)
+    purge_recording = _awaited(Archive.purge_recording, calls.purge_recording)
+    detach_segments = _awaited(Archive.detach_segments, calls.detach_segments)
+    delete_detached_segments = _awaited(Archive.delete_detached_segments, calls.delete_detached_segments)
+    purge_segments = _awaited(Archive.purge_segments, calls.purge_segments)
+    attach_segments = _awaited(Archive.attach_segments, calls.attach_segments)
+    migrate_segments = _awaited(Archive.migrate_segments, calls.migrate_segments)
+    set_retention = _awaited(Archive.set_retention, calls.set_retention)
+    update_channel = _awaited(Archive.update_channel, calls.update_channel)
 
     async def add_recorded_publication(
         self, channel: str, stream_id: int, *, retention: Retention | None = None
@@ -300,7 +302,7 @@ class AsyncArchive(AsyncClosing):
         client = self.archive.client
         publication = await client.request_exclusive_publication(without_retention(channel), stream_id)
         try:
-            await self._run(steps.recorded(requests.recording_of(publication, channel, retention)))
+            await self._run(steps.recorded(calls.recording_of(publication, channel, retention)))
         except BaseException:
             publication.close()
             raise
@@ -314,7 +316,7 @@ class AsyncArchive(AsyncClosing):
         publication = await client.request_exclusive_publication(without_retention(channel), stream_id)
         try:
             recording_id = await self._run(
-                steps.recorded(requests.recording_of(publication, channel, retention))
+                steps.recorded(calls.recording_of(publication, channel, retention))
             )
             return DurablePublication(self.archive, publication, recording_id)
         except BaseException:
@@ -403,7 +405,7 @@ class AsyncArchive(AsyncClosing):
         deadline = archive.clock.deadline(timeout_s)
         while True:
             archive.poll()
-            found = archive._notices.take_signal(signal, recording_id)
+            found = archive._signals.take_signal(signal, recording_id)
             if found is not None:
                 return found
             archive._check_open()
@@ -416,8 +418,8 @@ class AsyncArchive(AsyncClosing):
     async def close(self) -> None:
         """End the session.
 
-        When a request to record or to replay was cancelled, waits until the archive has answered it, or its time-out is
-        over: what it began is stopped.
+        If a request to record or to replay was cancelled, this waits until the archive has answered it, or its time-out
+        is over, to stop what it began.
         """
         try:
             with contextlib.suppress(ClientError, ClosedError):

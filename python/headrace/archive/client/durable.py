@@ -1,4 +1,4 @@
-"""Publications that say when a message is safe: recorded by an archive, and by others that keep copies."""
+"""Publications that know when a message is safe: recorded by an archive, and by others that keep copies."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from headrace import aio
-from headrace._arguments import checked_class
-from headrace._closing import Closing
-from headrace._exceptions import ArchiveError, ArchiveTimeoutError, ConfigError, PublicationClosedError
-from headrace.archive.client.copies import Copy, RecordedStream
+from headrace._base.closing import Closing
+from headrace._base.exceptions import ArchiveError, ArchiveTimeoutError, ConfigError, PublicationClosedError
+from headrace.archive.client.recording_progress import RecordedStream, RecordingProgress
 from headrace.archive.client.session import ArchiveSession
 from headrace.client import IdleStrategy
 
@@ -27,9 +26,8 @@ _PARK_MAX_S = 1e-3
 _IDLE = f"0-{_YIELDS}-{_PARK_MIN_S * 1e9:.0f}ns-{_PARK_MAX_S * 1e9:.0f}ns"
 
 
-@checked_class
 class DurablePublication(Closing):
-    """A publication that an archive records, and that waits until what it published is recorded.
+    """A publication that an archive records, and that can wait until its messages are recorded.
 
     Made with :meth:`headrace.Archive.add_durable_publication`. Used by one thread, or by the coroutines of one event
     loop, one after the other. A context manager that closes the publication; the recording ends with it.
@@ -47,7 +45,7 @@ class DurablePublication(Closing):
     """
 
     def __init__(self, archive: ArchiveSession, publication: ExclusivePublication, recording_id: int) -> None:
-        """What :meth:`headrace.Archive.add_durable_publication` calls."""
+        """Called by :meth:`headrace.Archive.add_durable_publication`."""
         self._publication = publication
         self._recording_id = recording_id
         begin = publication.position or 0
@@ -58,49 +56,47 @@ class DurablePublication(Closing):
             publication.term_length,
             begin,
         )
-        self._copies = [Copy(archive, recording_id)]
+        self._copies = [RecordingProgress(archive, recording_id)]
         self._idle = self._new_idle()
 
     @property
     def publication(self) -> ExclusivePublication:
-        """For messages whose recording is not waited for one by one. Closing it ends the recording."""
+        """The publication, to send messages without waiting for each. Closing it ends the recording."""
         return self._publication
 
     @property
     def recording_id(self) -> int:
-        """The recording by the archive that the publication was made with."""
+        """The recording by the archive that made the publication."""
         return self._recording_id
 
     @property
     def copies(self) -> int:
-        """How many archives record the stream: the one it was made with, and those of :meth:`add_copy`."""
+        """How many archives record the stream: the one that made the publication, and those of :meth:`add_copy`."""
         return len(self._copies)
 
     def add_copy(self, archive: Any, recording_id: int | None = None) -> None:
-        """Wait for another archive too from now on. Does not wait itself.
+        """From now on, also wait for another archive. Does not wait itself.
 
         Args:
             archive: A session with it, :class:`headrace.Archive` or ``AsyncArchive``. It stays open.
-            recording_id: Its recording of the stream, when that is a replica. Without it the archive records the stream
-                itself, from its first byte, and is asked which recording that is. A recording of another stream is an
-                error of the next wait.
+            recording_id: Its recording of the stream, if that is a replica. Without it, the archive must record the
+                stream itself from its first byte, and is asked for the id. If the recording is of another stream, the
+                next wait raises.
 
         Raises:
-            ConfigError: It is no session with an archive, or with one that is waited for already.
+            ConfigError: It is not a session with an archive, or that archive was added already.
         """
         session = _session_of(archive)
         if any(_archive_of(session) == _archive_of(copy.session) for copy in self._copies):
-            raise _refused_archive(
-                archive, "must be of another archive: this one is waited for already, and counts once"
-            )
-        self._copies.append(Copy(session, recording_id, self._stream))
+            raise _refused_archive(archive, "must be of another archive: this one already counts")
+        self._copies.append(RecordingProgress(session, recording_id, self._stream))
         self._idle = self._new_idle()
 
     def remove_copy(self, archive: Any) -> None:
-        """Wait no more for an archive that :meth:`add_copy` was given: one that is gone, for example. Does not wait.
+        """Stop waiting for an archive of :meth:`add_copy`, for example one that is gone. Does not wait.
 
         Raises:
-            ConfigError: It was not added, or the publication was made with it.
+            ConfigError: The archive was not added, or made the publication.
         """
         session = _session_of(archive)
         for copy in self._copies[1:]:
@@ -109,7 +105,7 @@ class DurablePublication(Closing):
                 self._copies.remove(copy)
                 self._idle = self._new_idle()
                 return
-        raise _refused_archive(archive, "must be one that add_copy was given")
+        raise _refused_archive(archive, "must be an archive that add_copy added")
 
     def publish(
         self,
@@ -122,22 +118,22 @@ class DurablePublication(Closing):
     ) -> int:
         """Send one message, and wait until it is recorded.
 
-        Waits without the GIL; Ctrl-C ends the wait, and the message may be recorded all the same.
+        Waits without the GIL; Ctrl-C ends the wait, but the message may still be recorded.
 
         Args:
             data: As for :meth:`headrace.Publication.offer`.
-            copies: How many archives have to have recorded it; ``None`` for all of :attr:`copies`.
+            copies: How many archives must have recorded it; ``None`` for all of :attr:`copies`.
             reserved_value: As for :meth:`headrace.Publication.offer`.
-            timeout_s: How long to wait at most, in seconds, for room and for the recording; ``None`` without end.
+            timeout_s: How long to wait at most, in seconds, for room and for the recording; ``None`` for no limit.
 
         Returns:
             The stream position after the message.
 
         Raises:
-            ArchiveTimeoutError: Not so many archives have recorded it in time. It was sent and may still be recorded:
-                sending it again may record it twice. :meth:`wait_until_recorded` waits on.
-            ArchiveError: So many archives cannot record it any more: a recording has stopped, or an archive is gone.
-            PublicationTimeoutError: The message was not sent, for want of room or of a subscriber.
+            ArchiveTimeoutError: Fewer than `copies` archives recorded it in time. It was sent and may still be
+                recorded: sending it again may record it twice. :meth:`wait_until_recorded` waits on.
+            ArchiveError: `copies` archives can no longer record it: a recording has stopped, or an archive is gone.
+            PublicationTimeoutError: The message was not sent, because there was no room or no subscriber.
             PublicationClosedError: The publication is closed.
             ConfigError: ``copies`` is not from 1 to :attr:`copies`; or as for :meth:`headrace.Publication.offer`.
         """
@@ -174,7 +170,7 @@ class DurablePublication(Closing):
         """Wait until everything before a position is recorded.
 
         Args:
-            position: What an offer returned; ``None`` for all that was sent by now.
+            position: The result of an offer; ``None`` for everything sent so far.
             copies: As for :meth:`publish`.
             timeout_s: As for :meth:`publish`.
 
@@ -184,7 +180,7 @@ class DurablePublication(Closing):
         Raises:
             ArchiveTimeoutError: As for :meth:`publish`.
             ArchiveError: As for :meth:`publish`.
-            PublicationClosedError: No position is given and the publication is closed.
+            PublicationClosedError: `position` is ``None`` and the publication is closed.
             ConfigError: ``copies`` is not from 1 to :attr:`copies`, or the position is not in the stream.
         """
         wait = self._wait_for(position, copies, timeout_s)
@@ -203,7 +199,7 @@ class DurablePublication(Closing):
         return wait.position
 
     def close(self) -> None:
-        """Close the publication. What was sent is still recorded; then the recording ends. Does not wait."""
+        """Close the publication. The archive still records what was sent; then the recording ends. Does not wait."""
         self._publication.close()
         for copy in self._copies:
             copy.close()
@@ -233,24 +229,24 @@ class DurablePublication(Closing):
                 raise PublicationClosedError("the publication is closed: give the position to wait for")
             position = sent
         elif position < 0 or (sent is not None and position > sent):
-            rule = f"must be from 0 to {sent}, what was sent by now"
+            rule = f"must be from 0 to {sent}, the position sent so far"
             raise ConfigError(f"position={position}: {rule}", "position", str(position), rule)
         return _Wait(self._copies, position, wanted, timeout_s, self._deadline(timeout_s))
 
     def _wait(self, wait: _Wait) -> None:
-        if wait.is_over():
+        if wait.look():
             return
         wait.hasten()
         self._idle.reset()
-        while not wait.is_over():
+        while not wait.look():
             self._idle.idle()
 
     async def _wait_async(self, wait: _Wait) -> None:
-        if wait.is_over():
+        if wait.look():
             return
         wait.hasten()
         pauses = _pauses()
-        while not wait.is_over():
+        while not wait.look():
             await self._pause(next(pauses))
 
     async def _pause(self, pause_s: float) -> None:
@@ -269,7 +265,7 @@ def _session_of(archive: Any) -> ArchiveSession:
 
 
 def _archive_of(session: ArchiveSession) -> tuple[str, str, int]:
-    """Sessions that have this in common are with one archive."""
+    """Identifies the archive of a session: equal for sessions with the same archive."""
     return session.client.directory, session._config.control_channel, session._config.control_stream_id
 
 
@@ -278,10 +274,15 @@ def _refused_archive(archive: Any, rule: str) -> ConfigError:
 
 
 class _Wait:
-    """One wait until so many of the copies are at a position."""
+    """One wait until enough copies have reached a position."""
 
     def __init__(
-        self, copies: list[Copy], position: int, wanted: int, timeout_s: float | None, deadline: Deadline
+        self,
+        copies: list[RecordingProgress],
+        position: int,
+        wanted: int,
+        timeout_s: float | None,
+        deadline: Deadline,
     ) -> None:
         self.position = position
         self._copies = copies
@@ -289,11 +290,11 @@ class _Wait:
         self._timeout_s = timeout_s
         self._deadline = deadline
 
-    def is_over(self) -> bool:
-        """Look at the copies, and whether there are enough.
+    def look(self) -> bool:
+        """Whether enough copies have reached the position.
 
         Raises:
-            ArchiveError: There cannot be enough any more, or not in time.
+            ArchiveError: Enough copies can no longer reach it, or did not in time.
         """
         recorded = sum([copy.look(self.position) for copy in self._copies])
         if recorded >= self._wanted:
@@ -308,7 +309,7 @@ class _Wait:
         return False
 
     def hasten(self) -> None:
-        """Wake the archives that are not asked."""
+        """Wake the archives that show their position by a counter."""
         for copy in self._copies:
             copy.hasten()
 

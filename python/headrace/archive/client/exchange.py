@@ -1,18 +1,19 @@
-"""A request to an archive and its answer: bytes out, messages in. It owns no socket, thread or clock, and never waits.
+"""A request to an archive and its answers: bytes out, messages in. It owns no socket, thread or clock, and never waits.
 
-What is asked and what becomes of the answers is a generator (``steps.py``). It yields requests, and is sent the answers
-to the last of them:
+A generator of ``steps.py`` makes the requests and uses the answers. It yields requests, and is sent the answers to the
+last of them:
 
     yields a request         the request is sent; then its first answer is sent to the generator
     yields Beginning(...)    the same, for a request that begins something, which can be taken back
     yields Awaiting()        the next answer to the same request
-    yields Unanswered(...)   the request is sent; the generator goes on at once
+    yields Unanswered(...)   the request is sent; the generator continues at once
     returns, or raises       the exchange is done
 
-What a request began is taken back unless the owner gets the result: a recording without a name could not be stopped.
+Unless the owner gets the result, the exchange undoes what a request began: a recording of unknown id could not be
+stopped.
 
-Its owner moves the bytes: it offers :attr:`Exchange.to_send` and says :meth:`Exchange.sent`, hands in what comes, and
-says :meth:`Exchange.check` when nothing does, until :attr:`Exchange.is_done`.
+Its owner moves the bytes: it offers :attr:`Exchange.to_send` and calls :meth:`Exchange.sent`, passes in messages that
+arrive, and calls :meth:`Exchange.check` when none do, until :attr:`Exchange.is_done`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from headrace._exceptions import ArchiveTimeoutError
+from headrace._base.exceptions import ArchiveTimeoutError
 from headrace.archive.protocol.answers import Answer, ControlResponse
 from headrace.archive.protocol.codes import Response
 from headrace.archive.protocol.messages import encode
@@ -49,8 +50,8 @@ class Beginning:
 
     Attributes:
         request: The request.
-        undo: Makes the request that takes it back, from the number in the answer.
-        over: What it is sent over; ``None`` for the session's publication. The answer comes to the session anyway.
+        undo: Makes the request that undoes it, from the number in the answer.
+        over: The publication to send it over; ``None`` for the session's. The answer comes to the session anyway.
     """
 
     request: Request
@@ -76,8 +77,8 @@ class Terms:
     Attributes:
         control_session_id: The id of the session.
         next_correlation_id: Makes the id of a request.
-        clock: Time.
-        timeout_s: How long an answer may take, after the request was made and after each answer before it.
+        clock: The clock for time-outs.
+        timeout_s: How long an answer may take, from the request or from the answer before it.
     """
 
     control_session_id: int
@@ -87,7 +88,7 @@ class Terms:
 
 
 class Exchange(Generic[R]):
-    """One request after the other, as its steps say, and their answers. Used by one thread at a time."""
+    """The requests that its steps make, one after the other, and their answers. Used by one thread at a time."""
 
     def __init__(self, steps: Steps[R], terms: Terms) -> None:
         self._steps = steps
@@ -110,13 +111,13 @@ class Exchange(Generic[R]):
         self._go_on(lambda: next(self._steps))
 
     def sent(self) -> None:
-        """:attr:`to_send` was taken; its answer is awaited from now on."""
+        """Note that :attr:`to_send` was sent; its answer is awaited from now on."""
         self.to_send = None
         if self._is_unanswered:
             self._go_on(lambda: next(self._steps))
 
     def awaits(self, answer: Answer) -> bool:
-        """Whether an answer is one to its request."""
+        """Whether an answer belongs to its request."""
         return not self.is_done and answer.correlation_id == self.correlation_id
 
     @property
@@ -126,11 +127,11 @@ class Exchange(Generic[R]):
 
     @property
     def may_begin(self) -> bool:
-        """Whether the answer that is still to come names something that was begun."""
+        """Whether the awaited answer names something that the request began."""
         return self.is_waiting and self._begins is not None
 
     def take(self, answer: Answer) -> None:
-        """Go on with an answer that it :meth:`awaits`."""
+        """Continue with an answer that it :meth:`awaits`."""
         self.restart_timeout()
         if self._begins is not None and isinstance(answer, ControlResponse):
             if answer.code is Response.OK:
@@ -139,13 +140,13 @@ class Exchange(Generic[R]):
         self._go_on(lambda: self._steps.send(answer))
 
     def check(self) -> None:
-        """Look whether the time-out is over, which fails the exchange."""
+        """Fail the exchange if its time-out is over."""
         if self.deadline.is_over:
             text = f"the archive did not answer within {self._terms.timeout_s} s"
             if self.to_send is not None:
                 text += "; the request was not sent, because requests before it were not answered"
             elif self._begins is not None:
-                text += "; it may still begin what was asked for, when it gets to it"
+                text += "; it may still carry out the request later"
             self.fail(ArchiveTimeoutError(text, correlation_id=self.correlation_id))
 
     def fail(self, error: Exception) -> None:
@@ -155,7 +156,7 @@ class Exchange(Generic[R]):
             self._end(error)
 
     def result(self) -> R:
-        """What came of it. Its owner has it from now on: nothing is taken back.
+        """The result, which from now on belongs to the owner: nothing is undone.
 
         Raises:
             ArchiveError: The archive refused, or is gone.
@@ -167,9 +168,9 @@ class Exchange(Generic[R]):
         return self._result[0]
 
     def undo(self) -> bytes | None:
-        """The bytes that take back what was begun and its owner has not got, to be sent once; nothing answers them.
+        """The bytes of a request that undoes what was begun, if the owner has no result; nothing answers it.
 
-        ``None`` if there is nothing to take back by now. Otherwise the exchange is done.
+        ``None`` if there is nothing to undo. Otherwise the exchange is done.
         """
         undo, self._undo = self._undo, None
         if undo is None:
@@ -179,7 +180,7 @@ class Exchange(Generic[R]):
         return encode(self._addressed(undo))
 
     def restart_timeout(self) -> None:
-        """The archive has answered, this request or one before it: its time-out begins anew."""
+        """Restart the time-out, because the archive has answered this request or one before it."""
         self.deadline = self._terms.clock.deadline(self._terms.timeout_s)
 
     def _go_on(self, resume: Callable[[], Step]) -> None:
@@ -217,7 +218,7 @@ class Exchange(Generic[R]):
         return dataclasses.replace(request, correlation_id=self.correlation_id)
 
     def _addressed(self, request: Request) -> Request:
-        """The request with the id of the session, unless the steps, which open the session, have put it in."""
+        """The request with the session's id, unless the steps that open the session have set it."""
         if request.control_session_id != NULL_VALUE:
             return request
         return dataclasses.replace(request, control_session_id=self._terms.control_session_id)

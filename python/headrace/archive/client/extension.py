@@ -1,17 +1,15 @@
-"""Where a publisher goes on with a recording that has stopped."""
+"""The channel with which a publisher continues a stopped recording."""
 
 from __future__ import annotations
 
-from headrace._arguments import checked
 from headrace.archive.protocol.descriptor import RecordingDescriptor
 from headrace.channel import ChannelUri
 
 __all__ = ["extension_channel"]
 
 
-@checked
 def extension_channel(channel: str, descriptor: RecordingDescriptor) -> str:
-    """The channel for a publication that goes on where a recording stopped."""
+    """The channel for a publication that continues where a recording stopped."""
     geometry, position = descriptor.geometry, descriptor.stop_position
     return ChannelUri(channel).with_parameters(
         mtu=descriptor.mtu_length,

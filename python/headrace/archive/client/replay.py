@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from headrace._closing import Closing
-from headrace._exceptions import ArchiveError, ArchiveTimeoutError, ClosedError, HeadraceError
-from headrace._fork import is_own
+from headrace._base.closing import Closing
+from headrace._base.exceptions import ArchiveError, ArchiveTimeoutError, ClosedError, HeadraceError
+from headrace._base.fork import is_own
 from headrace.archive.protocol.requests import BoundedReplayRequest, ReplayRequest
 from headrace.positions import NULL_VALUE
 
@@ -23,12 +23,12 @@ __all__ = ["Replay", "ReplayRange", "Replayed"]
 _LENGTH_MAX = (1 << 63) - 1
 _WAIT_S = 0.05
 # The reason for an early end comes on another stream than the messages, and may come later.
-_REASON_WAIT_S = 1.0
+_REASON_WAIT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayRange:
-    """What to replay: a recording from a position on, for a length, and not past a counter's value."""
+    """The range to replay: a recording from a position on, for a length, and not past a counter's value."""
 
     recording_id: int
     position: int | None = None
@@ -62,15 +62,15 @@ class ReplayRange:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A replay that the archive has begun: its ids, and where it arrives.
+    """A replay that the archive has begun: its ids, and its subscription.
 
     Attributes:
         recording_id: Which recording.
-        replay_id: What the archive knows the replay by.
+        replay_id: The archive's id of the replay.
         correlation_id: The request for it, which later errors name.
-        subscription: What the messages arrive on.
-        images: Gets its stream, once it is there.
-        over: What it was asked for over, if it comes back through the connection of that.
+        subscription: The subscription on which the messages arrive.
+        images: Gets its image, once there is one.
+        over: The publication of the request, if the replay comes back through its connection.
     """
 
     recording_id: int
@@ -82,7 +82,7 @@ class Replayed:
 
 
 class ReplayRequests(Protocol):
-    """What a replay asks of its archive, and waits for."""
+    """The requests that a replay makes to its archive."""
 
     def find_recording(self, recording_id: int) -> object:
         """See :meth:`headrace.Archive.find_recording`."""
@@ -92,22 +92,22 @@ class ReplayRequests(Protocol):
 
 
 class Replay(Closing):
-    """The messages of a recording, in order, each whole: an iterator and a context manager.
+    """The whole messages of a recording, in order: an iterator and a context manager.
 
-    Ends when everything asked for was delivered; for an active recording with no length, when it stops. A replay that
-    ends before that raises.
+    Ends when the requested range was delivered; for an active recording without a length, when the recording stops. A
+    replay that ends earlier raises.
 
     Attributes:
         recording_id: Which recording is replayed.
         replay_id: The archive's number for the replay.
-        subscription: Where the messages arrive; it has faster ways to read them.
+        subscription: The subscription on which the messages arrive; it has faster ways to read them.
     """
 
     def __init__(self, session: ArchiveSession, requests: ReplayRequests, replayed: Replayed) -> None:
         self._session = session
         self._requests = requests
         self._correlation_id = replayed.correlation_id
-        session._notices.await_error(replayed.correlation_id)
+        session._signals.await_error(replayed.correlation_id)
         self._timeout_s = session._timeout_s
         self._deadline = self.clock.deadline(self._timeout_s)
         self._images = replayed.images
@@ -123,10 +123,10 @@ class Replay(Closing):
         return self
 
     def __next__(self) -> Message:
-        """The next message. Another thread may close the replay meanwhile: then it ends.
+        """Wait for the next message. If another thread closes the replay meanwhile, the iteration ends.
 
         Raises:
-            ArchiveError: The archive ended the replay early, with the reason it gave, or its stream was lost.
+            ArchiveError: The archive ended the replay early, with its reason, or the stream was lost.
             ArchiveTimeoutError: The replay did not begin.
         """
         try:
@@ -146,13 +146,14 @@ class Replay(Closing):
             message = subscription.poll_message()
             if message is not None:
                 return message
-            if self.has_ended():
+            if self.has_ended:
                 self.confirm_end()
                 return None
             message = subscription.receive(timeout_s=_WAIT_S)
             if message is not None:
                 return message
 
+    @property
     def has_ended(self) -> bool:
         """True when nothing more will come. Never blocks. Raises as :meth:`__next__`."""
         if self._is_closed:
@@ -173,21 +174,23 @@ class Replay(Closing):
         if image.is_publication_revoked:
             if self._reason_deadline is None:
                 self._reason_deadline = self.clock.deadline(_REASON_WAIT_S)
-            if not self._reason_deadline.is_over and self._session.is_connected:
+            # That the archive is gone, too, may show later on the session's streams.
+            loss = self._session._loss()
+            if loss is None and not self._reason_deadline.is_over:
                 return False
             text = f"the archive ended the replay early, at position={image.position}"
-            if not self._session.is_connected:
-                text += ": the archive has stopped"
+            if loss is not None:
+                text += f": {loss}"
             raise ArchiveError(text, recording_id=self.recording_id)
         return image.is_end_of_stream or self._is_left(image)
 
     def _is_left(self, image: Image) -> bool:
-        """Whether the program has closed the replay, whose stream is gone before its end.
+        """Whether the stream is gone before its end because the program has closed the replay.
 
-        False when it has closed the subscription or the client instead: reading says so.
+        False if it has closed the subscription or the client: then reading raises.
 
         Raises:
-            ArchiveError: It has closed nothing.
+            ArchiveError: The program has closed nothing.
         """
         if self._is_closed:
             return True
@@ -202,8 +205,8 @@ class Replay(Closing):
     def confirm_end(self) -> None:
         """Make sure that the archive ended the replay: if the archive dies, the stream ends in the same way.
 
-        Blocks until the archive has answered a request. When the session is closed no request can be sent, and the
-        method returns without a check.
+        Blocks until the archive has answered a request. If the session is closed, the method cannot send a request, and
+        returns without a check.
 
         Raises:
             ArchiveError: The archive does not answer.
@@ -222,12 +225,14 @@ class Replay(Closing):
 
     def unconfirmed_end(self, silence: HeadraceError) -> ArchiveError:
         """The error for a replay whose archive does not answer."""
-        text = f"the archive is gone; its replay ended at position={self.position}, perhaps early: {silence}"
+        text = (
+            f"the replay ended at position={self.position}, perhaps early: no archive confirms it: {silence}"
+        )
         return ArchiveError(text, recording_id=self.recording_id)
 
     @property
     def clock(self) -> Clock:
-        """Where it takes the time from: the clock of the session's client."""
+        """The clock of the session's client."""
         return self._session.clock
 
     @property
@@ -237,7 +242,7 @@ class Replay(Closing):
 
     @property
     def image(self) -> Image | None:
-        """The stream of the replay, which stays here after it has ended; ``None`` before it has begun."""
+        """The image of the replay, also after it has ended; ``None`` before it has begun."""
         return self._images[0] if self._images else None
 
     @property
@@ -252,11 +257,11 @@ class Replay(Closing):
             self._requests.stop_replay(self.replay_id)
 
     def leave(self) -> bool:
-        """Close what the messages arrive on. Whether the archive is to be told to stop, because it still replays."""
+        """Close the subscription. Returns whether the archive still replays, and must be asked to stop."""
         if self._is_closed or not is_own(self._pid):
             return False
         self._is_closed = True
-        self._session._notices.forget(self._correlation_id)
+        self._session._signals.forget(self._correlation_id)
         image = self.image
         is_over = image is not None and (image.is_closed or image.is_end_of_stream)
         self.subscription.close()

@@ -1,4 +1,4 @@
-"""A replication as the client sees it: the signals and the error that the archive sends of it, and waiting for them."""
+"""The client's view of a replication: waits for the signals and the error that the archive sends about it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
 from headrace import aio
-from headrace._arguments import check_fields, checked_class
-from headrace._checks import check_names, wrong
-from headrace._exceptions import ArchiveError, ArchiveTimeoutError
+from headrace._base.checks import check_names, wrong
+from headrace._base.exceptions import ArchiveError, ArchiveTimeoutError
 from headrace.archive.client import steps
-from headrace.archive.client.copies import Copy
+from headrace.archive.client.recording_progress import RecordingProgress
 from headrace.archive.protocol.codes import RecordingSignal
 from headrace.archive.protocol.requests import ReplicateRequest2
 from headrace.channel import ChannelUri
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from headrace.archive.client.exchange import Steps
-    from headrace.archive.client.notices import Signal, Watch
     from headrace.archive.client.session import ArchiveSession
+    from headrace.archive.client.signals import Signal, Watch
     from headrace.clock import Deadline
 
 __all__ = ["Replication", "ReplicationSettings", "replication_begun"]
@@ -65,9 +64,6 @@ class _Settings:
     credentials: bytes = field(default=b"", repr=False)
     source_response_channel: str | None = None
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
 
 def replication_begun(
     session: ArchiveSession,
@@ -75,7 +71,7 @@ def replication_begun(
     source_channel: str,
     **settings: Unpack[ReplicationSettings],
 ) -> Steps[Watch]:
-    """Ask for a replication; all that the archive says of it from then on is kept.
+    """Ask for a replication, and keep all signals and errors that the archive sends about it.
 
     Raises:
         ConfigError: An argument is unknown or wrong.
@@ -86,7 +82,7 @@ def replication_begun(
 
     def begun() -> Steps[Watch]:
         # Within the step that takes the answer: the next message may be of the replication already.
-        return session._notices.watch((yield from steps.replication_started(request)))
+        return session._signals.watch((yield from steps.replication_started(request)))
 
     return begun()
 
@@ -134,50 +130,49 @@ def _or_null(value: int | None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Goal:
-    """What is waited for: whether it is reached, whether it cannot be any more, and what is missing so long."""
+    """The goal of a wait: whether it is reached, whether it can no longer be, and what is missing meanwhile."""
 
     is_reached: Callable[[], bool]
     is_vain: Callable[[], bool]
     missing: str
 
 
-@checked_class
 class Replication:
-    """A replication that an archive was asked for, made with :meth:`headrace.Archive.replicate`.
+    """A replication, started with :meth:`headrace.Archive.replicate`.
 
-    It goes on in the archives whether or not this program waits for it; :meth:`headrace.Archive.stop_replication` stops
+    The archives continue it whether or not this program waits for it; :meth:`headrace.Archive.stop_replication` stops
     it. Used by one thread at a time, or by the coroutines of one event loop.
     """
 
     def __init__(self, archive: ArchiveSession, watch: Watch) -> None:
-        """What :meth:`headrace.Archive.replicate` calls."""
+        """Called by :meth:`headrace.Archive.replicate`."""
         self._archive = archive
         self._watch = watch
-        self._copy: Copy | None = None
+        self._copy: RecordingProgress | None = None
 
     def __repr__(self) -> str:
         return f"Replication(replication_id={self.replication_id}, signals={len(self._watch.signals)})"
 
     @property
     def replication_id(self) -> int:
-        """The archive's number of it, which its signals have as ``correlation_id``."""
+        """The archive's id of the replication, which is the ``correlation_id`` of its signals."""
         return self._watch.correlation_id
 
     @property
     def signals(self) -> list[Signal]:
-        """All that the archive has signalled of it so far, oldest first. Never blocks."""
+        """All signals of the replication so far, oldest first. Never blocks."""
         self._archive.poll()
         return list(self._watch.signals)
 
     @property
     def recording_id(self) -> int | None:
-        """The recording that is filled; ``None`` until the archive has said."""
+        """The recording with the copy; ``None`` until the archive has sent its id."""
         known = (one.recording_id for one in self.signals if one.recording_id != NULL_VALUE)
         return next(known, None)
 
     @property
     def has_ended(self) -> bool:
-        """True once the replication has ended, in order or not, and what it recorded has its stop position."""
+        """True once the replication has ended, in order or not, and its recording has a stop position."""
         found = [one.signal for one in self.signals]
         if RecordingSignal.REPLICATE_END not in found:
             return False
@@ -185,35 +180,35 @@ class Replication:
 
     @property
     def error(self) -> ArchiveError | None:
-        """Why it has failed, if it has. Never blocks."""
+        """The error of a replication that has failed, else ``None``. Never blocks."""
         self._archive.poll()
         return self._watch.error
 
     def wait(self, timeout_s: float | None = None) -> int | None:
-        """Wait until it has ended. Ctrl-C ends the wait, and not the replication.
+        """Wait until it has ended. Ctrl-C ends the wait, but not the replication.
 
         Args:
             timeout_s: How long to wait at most, in seconds; ``None`` to wait without end.
 
         Returns:
-            The position up to which the copy goes; after a merge, where the live stream took over. ``None`` when
-            nothing had to be copied and the archive has not said where the copy ends.
+            The position at which the copy ends; after a merge, the position at which the live stream took over.
+            ``None`` if nothing had to be copied and the archive did not send the end of the copy.
 
         Raises:
-            ArchiveError: It failed: the source is unknown, refuses or is gone, or the copy could not be recorded. What
-                was copied until then stays. Or the session with the archive is lost.
-            ArchiveTimeoutError: It has not ended in time, and goes on.
+            ArchiveError: It failed: the source is unknown, refuses or is gone, or the copy could not be recorded. The
+                copy so far stays. Or the session with the archive is lost.
+            ArchiveTimeoutError: It has not ended in time, and continues.
         """
         self._block(self._goal_end(), timeout_s)
         return self._end_position()
 
     async def wait_async(self, timeout_s: float | None = None) -> int | None:
-        """As :meth:`wait`, without blocking the event loop. Cancelling it stops nothing."""
+        """As :meth:`wait`, without blocking the event loop. Cancelling it does not stop the replication."""
         await self._sleep(self._goal_end(), timeout_s)
         return self._end_position()
 
     def wait_for(self, signal: RecordingSignal, timeout_s: float | None = None) -> Signal:
-        """Wait for a signal, which may have come before; signals stay in :attr:`signals`.
+        """Wait for a signal, which may have arrived before; signals stay in :attr:`signals`.
 
         Args:
             signal: ``REPLICATE`` when the copy is in the catalog, ``EXTEND`` when the first bytes are recorded,
@@ -238,7 +233,7 @@ class Replication:
 
         Raises:
             ArchiveError: It failed, or the copy has ended before that position.
-            ArchiveTimeoutError: The copy was not so long in time.
+            ArchiveTimeoutError: The copy did not reach the position in time.
         """
         self._block(self._goal_position(position), timeout_s)
 
@@ -277,7 +272,7 @@ class Replication:
             self._leave_copy()
 
     def _look(self, goal: _Goal, deadline: Deadline) -> bool:
-        """Whether it is reached; raises when it will not be, or not in time."""
+        """Whether the goal is reached; raises if it can no longer be, or was not in time."""
         # First, so that an end does not overtake what came before it.
         is_vain = goal.is_vain()
         if goal.is_reached():
@@ -287,12 +282,12 @@ class Replication:
             raise self.error or ArchiveError(f"{text}, and it has ended", recording_id=self.recording_id)
         self._archive._check_open()
         if deadline.is_over:
-            raise ArchiveTimeoutError(f"{text} in time, and goes on", recording_id=self.recording_id)
+            raise ArchiveTimeoutError(f"{text} in time, and continues", recording_id=self.recording_id)
         return False
 
     @property
     def _has_stopped(self) -> bool:
-        """Whether the copy grows no more."""
+        """Whether the copy no longer grows."""
         return self.has_ended and self._find(RecordingSignal.MERGE) is None
 
     def _has(self, position: int) -> bool:
@@ -300,7 +295,7 @@ class Replication:
             return True
         copy, extended = self._copy, self._find(RecordingSignal.EXTEND)
         if copy is None and extended is not None:
-            copy = self._copy = Copy(self._archive, extended.recording_id)
+            copy = self._copy = RecordingProgress(self._archive, extended.recording_id)
         if copy is None:
             return False
         if not copy.look(position) and copy.failure is not None:
@@ -308,7 +303,7 @@ class Replication:
         return copy.position is not None and copy.position >= position
 
     def _leave_copy(self) -> None:
-        """Stop asking how far the copy is."""
+        """Stop asking for the position of the copy."""
         if self._copy is not None:
             self._copy.close()
             self._copy = None
@@ -322,7 +317,7 @@ class Replication:
         return found
 
     def _end_position(self) -> int | None:
-        """What the archive has said of where the copy ends, latest first."""
+        """The end of the copy by the archive's last signals."""
         if self._watch.error is not None:
             raise self._watch.error
         said = (one.position for one in reversed(self.signals) if one.signal in _REACHED)

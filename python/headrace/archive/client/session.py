@@ -1,6 +1,6 @@
-"""A client's session with an archive: its streams, its exchanges, and sorting what the archive says. It never waits.
+"""A client's session with an archive: its streams, its exchanges, and the sorting of messages. It never waits.
 
-:class:`headrace.Archive` and :class:`headrace.archive.aio.AsyncArchive` step its exchanges, and wait, each in its way.
+:class:`headrace.Archive` and :class:`headrace.archive.aio.AsyncArchive` run its exchanges, and wait, each in its way.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from headrace._arguments import checked_class
-from headrace._closing import Closing
-from headrace._exceptions import (
+from headrace._base.closing import Closing
+from headrace._base.exceptions import (
     ArchiveError,
     ArchiveTimeoutError,
     AuthenticationError,
@@ -22,13 +21,14 @@ from headrace._exceptions import (
     ClosedError,
     HeadraceError,
 )
-from headrace._fork import is_own
-from headrace._logging import ARCHIVE
+from headrace._base.fork import is_own
+from headrace._base.logging import ARCHIVE
 from headrace.archive.client.exchange import Exchange, Steps, Terms, Unanswered
-from headrace.archive.client.notices import Notices, Signal
+from headrace.archive.client.signals import Signal, Signals
 from headrace.archive.client.steps import answered, refusal_of
 from headrace.archive.protocol.answers import Answer, Challenge, ControlResponse, RecordingSignalEvent
 from headrace.archive.protocol.codes import ErrorCode, Response
+from headrace.archive.protocol.counters import ERRORS, archive_id_of_errors
 from headrace.archive.protocol.messages import PROTOCOL_VERSION, decode, encode
 from headrace.archive.protocol.requests import (
     ArchiveIdRequest,
@@ -37,34 +37,36 @@ from headrace.archive.protocol.requests import (
     CloseSessionRequest,
     KeepAliveRequest,
 )
+from headrace.channel import ChannelUri
 from headrace.client import __version__
+from headrace.client._end import end_of
 from headrace.positions import NULL_VALUE
 from headrace.security.credentials import supplier_of
-from headrace.security.verdicts import described
+from headrace.security.verdicts import described, discarded
 
 if TYPE_CHECKING:
     from headrace.archive.client.settings import ArchiveClientConfig
     from headrace.client import Client, ExclusivePublication, Subscription
     from headrace.clock import Clock
 
-__all__ = ["ArchiveSession", "Signal", "Streams", "look_s"]
+__all__ = ["ArchiveSession", "Signal", "Streams", "look_s", "no_archive"]
 
 R = TypeVar("R")
 _ARCHIVE_ID_SINCE = 1 << 16 | 11 << 8
 # How often an owner looks whether the archive is still there, while nothing comes.
 LOOK_INTERVAL_S = 0.1
-_GONE = "the archive is gone"
 _CLOSED = "the session with the archive is closed"
+_ENDED = "the archive has ended this session; its error log has the reason"
 # An archive that asks on and on is not one.
 _CHALLENGES_MAX = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """What a session talks over.
+    """The streams of a session.
 
     Attributes:
-        client: The client that has both.
+        client: The client of both.
         publication: To the archive.
         subscription: From it.
         owns_client: Whether the client closes with the session.
@@ -76,9 +78,8 @@ class Streams:
     owns_client: bool
 
 
-@checked_class
 class ArchiveSession(Closing):
-    """What a client and an archive know of each other. See :class:`headrace.Archive`, which has the requests."""
+    """The state of a session. See :class:`headrace.Archive`, which has the requests."""
 
     def __init__(
         self,
@@ -93,11 +94,11 @@ class ArchiveSession(Closing):
         self._subscription = streams.subscription
         self._config = config
         self._timeout_s = config.message_timeout_s
-        self._notices = Notices(on_signal, on_error)
+        self._signals = Signals(on_signal, on_error)
         self._exchanges: list[Exchange[Any]] = []
-        # Their owners have given them up, and the archive has not answered them yet.
+        # Abandoned by their owners, and not yet answered by the archive.
         self._abandoned: list[Exchange[Any]] = []
-        # Held by a thread while it awaits an answer: it takes what comes for all.
+        # Held by a thread while it awaits an answer: it takes the messages for all.
         self._lock = threading.RLock()
         self._is_closed = False
         self._pid = os.getpid()
@@ -107,7 +108,7 @@ class ArchiveSession(Closing):
     # --- exchanges -------------------------------------------------------------------------------------------------
 
     def _begin(self, steps: Steps[R]) -> Exchange[R]:
-        """Begin an exchange, which its owner then steps when it is its turn, and at last ends."""
+        """Begin an exchange, which its owner runs when it is its turn, and finally ends."""
         self._check_open()
         terms = Terms(self.control_session_id, self._client.next_correlation_id, self.clock, self._timeout_s)
         exchange = Exchange(steps, terms)
@@ -115,20 +116,21 @@ class ArchiveSession(Closing):
         return exchange
 
     def _way_of(self, exchange: Exchange[Any]) -> ExclusivePublication:
-        """What the request of an exchange is sent over."""
+        """The publication for the request of an exchange."""
         return exchange.over or self._publication
 
     def _check_open(self) -> None:
         if self._is_closed:
             raise ArchiveError(_CLOSED)
-        if self._is_archive_gone:
-            raise ArchiveError(_GONE)
+        loss = self._loss()
+        if loss is not None:
+            raise ArchiveError(loss)
 
     def _end(self, exchange: Exchange[R]) -> None:
-        """Leave an exchange, which may not be done. What it had begun and not finished is taken back.
+        """Leave an exchange, which may not be done. What it began and did not finish is undone.
 
-        The archive carries out what it was asked for; so until its answer has come, or is too late, no other request
-        is sent.
+        The archive carries out a request that was sent; so no other request is sent until its answer has come or is
+        overdue.
         """
         self._exchanges.remove(exchange)
         self._abandon(exchange)
@@ -140,7 +142,7 @@ class ArchiveSession(Closing):
                 refusal = self._publication.offer(undo)
                 if not refusal:
                     ARCHIVE.warning(
-                        "what request correlation_id=%d had begun goes on: the request to stop it was not sent, %r",
+                        "the work of request correlation_id=%d continues: the request to stop it was not sent, %r",
                         exchange.correlation_id,
                         refusal,
                     )
@@ -148,16 +150,16 @@ class ArchiveSession(Closing):
             self._abandoned.append(exchange)
 
     def _unsettled(self) -> Exchange[Any] | None:
-        """An abandoned exchange whose answer is still to come; its time-out is that of any other."""
+        """An abandoned exchange whose answer is still to come, within its time-out."""
         self._abandoned = [one for one in self._abandoned if one.is_waiting]
         return self._abandoned[0] if self._abandoned else None
 
     def _begun(self) -> Exchange[Any] | None:
-        """An abandoned exchange whose answer says what is to be stopped before the session ends."""
+        """An abandoned exchange whose answer names something to stop before the session ends."""
         return next((one for one in self._abandoned if one.may_begin), None)
 
     def _take(self, payload: bytes) -> None:
-        """Give what has come to the exchange that awaits it, and what concerns none to who asked for it."""
+        """Pass a message to the exchange that awaits it, or else to the handlers of signals and errors."""
         message = decode(payload)
         if not isinstance(message, Answer):
             return
@@ -177,7 +179,7 @@ class ArchiveSession(Closing):
             self._abandon(exchange)
 
     def _look_after(self, exchange: Exchange[R]) -> None:
-        """End an exchange that it is vain to send, or for whose answer it is vain to wait."""
+        """End an exchange whose request can no longer be sent, or whose answer can no longer come."""
         if self._is_closed:
             exchange.fail(ArchiveError(_CLOSED, correlation_id=exchange.correlation_id))
         if exchange.to_send is not None and exchange.deadline.is_over:
@@ -191,22 +193,42 @@ class ArchiveSession(Closing):
                     "--offset 8192 --file DIRECTORY/archive-mark.dat`, with the archive's directory"
                 )
                 exchange.fail(ArchiveError(text, correlation_id=exchange.correlation_id))
-        elif self._is_archive_gone:
-            exchange.fail(ArchiveError(_GONE, correlation_id=exchange.correlation_id))
+        elif (loss := self._loss()) is not None:
+            exchange.fail(ArchiveError(loss, correlation_id=exchange.correlation_id))
 
     def _why_unsent(self, exchange: Exchange[Any]) -> str:
         way = self._way_of(exchange)
         if not way.is_connected:
-            return f"no archive takes requests on {way.channel}"
-        return f"the request was not sent: the archive does not read what came before it on {way.channel}"
+            return no_archive(way)
+        return f"the request was not sent: the archive does not read the earlier requests on {way.channel}"
+
+    def _loss(self) -> str | None:
+        """Why the archive of the session no longer answers; another archive does not know the session."""
+        if self._client.is_closed:
+            return f"the client of the session with the archive has ended: {end_of(self._client)}"
+        if self.control_session_id == NULL_VALUE or self._subscription.is_connected:
+            return None
+        if self._is_local:
+            return _ENDED if self._is_archive_here else "the archive is gone"
+        return f"{_ENDED}, or is gone" if self._publication.is_connected else "the archive is gone"
+
+    def _why_lost(self) -> str:
+        """Why a session is not connected. At first it may only be that nothing subscribes to its requests any more."""
+        return self._loss() or "the archive is gone"
 
     @property
-    def _is_archive_gone(self) -> bool:
-        """Whether the archive that has opened the session does not answer any more; another does not know it."""
-        return self.control_session_id != NULL_VALUE and not self._subscription.is_connected
+    def _is_local(self) -> bool:
+        """Whether the archive, whose id is known, is on the driver of this client."""
+        return self.archive_id != NULL_VALUE and ChannelUri(self._publication.channel).media == "ipc"
+
+    @property
+    def _is_archive_here(self) -> bool:
+        """Whether the archive of this session still runs on the driver."""
+        errors = (one for one in self._client.counters if one.type_id == ERRORS)
+        return any(archive_id_of_errors(one.key) == self.archive_id for one in errors)
 
     def _handshake(self, responses: str) -> Steps[None]:
-        """The steps that open the session: who is there, and where it answers."""
+        """The steps that open the session."""
         supplier = supplier_of(self._config.credentials)
         request = AuthConnectRequest(
             correlation_id=NULL_VALUE,
@@ -262,18 +284,18 @@ class ArchiveSession(Closing):
                 message.position,
                 message.correlation_id,
             )
-            self._notices.put_signal(signal)
+            self._signals.put_signal(signal)
         elif isinstance(message, ControlResponse) and message.code is not Response.OK:
-            self._notices.put_error(message.correlation_id, refusal_of(message, None))
+            self._signals.put_error(message.correlation_id, refusal_of(message, None))
 
     def poll(self) -> int:
-        """Take what the archive says unasked: signals and late errors. Never blocks.
+        """Take signals and late errors, which the archive sends unasked. Never blocks.
 
-        While another thread awaits an answer, that thread takes them, and this returns at once. A session that is
-        closed says nothing more.
+        While another thread awaits an answer, that thread takes them, and this returns at once. Does nothing once the
+        session is closed.
 
         Returns:
-            How many messages there were.
+            How many messages were taken.
         """
         count = 0
         if self._lock.acquire(blocking=False):
@@ -286,31 +308,31 @@ class ArchiveSession(Closing):
                 self._lock.release()
         return count
 
-    def signals(self) -> list[Signal]:
-        """Signals that came since the last call, oldest first. Never blocks."""
+    def take_signals(self) -> list[Signal]:
+        """The signals since the last call, oldest first. Never blocks."""
         self.poll()
-        return self._notices.take_signals()
+        return self._signals.take_signals()
 
     def late_error(self, correlation_id: int) -> ArchiveError | None:
-        """The error that came after the answer to a request, if one did. Never blocks."""
+        """The error that came after the answer to a request, or ``None``. Never blocks."""
         self.poll()
-        return self._notices.take_error(correlation_id)
+        return self._signals.take_error(correlation_id)
 
     # --- life ------------------------------------------------------------------------------------------------------
 
     @property
     def client(self) -> Client:
-        """The client in use."""
+        """The client of the session."""
         return self._client
 
     @property
     def clock(self) -> Clock:
-        """Where it takes the time from: the clock of its client."""
+        """The clock of its client."""
         return self._client.clock
 
     @property
     def is_connected(self) -> bool:
-        """True while the archive is there."""
+        """True while the archive is connected."""
         return not self._is_closed and self._publication.is_connected and self._subscription.is_connected
 
     @property
@@ -342,14 +364,22 @@ class ArchiveSession(Closing):
         return f"{type(self).__name__}(control_session_id={self.control_session_id}{closed})"
 
 
+def no_archive(publication: ExclusivePublication) -> str:
+    """The error when nothing subscribes to requests, with advice."""
+    return (
+        f"no archive takes requests on {publication.channel} stream {publication.stream_id}: start one, with "
+        "`headrace archive` or headrace.ArchivingMediaDriver, or name the channel and stream of one that runs"
+    )
+
+
 def look_s(exchange: Exchange[Any]) -> float:
-    """How long an owner may wait before it looks after an exchange again, in seconds."""
+    """How long an owner may wait before it checks an exchange again, in seconds."""
     left_s = exchange.deadline.left_s()
     return LOOK_INTERVAL_S if left_s is None else min(left_s, LOOK_INTERVAL_S)
 
 
 def _supplied(supply: Callable[[], object]) -> bytes:
-    """What a supplier of credentials gives; what it raises may have a secret in its text, so it is only the cause."""
+    """The result of a supplier of credentials. Its exception may have a secret in its text, so it is only the cause."""
     try:
         credentials = supply()
     except HeadraceError:
@@ -358,26 +388,23 @@ def _supplied(supply: Callable[[], object]) -> bytes:
         text = f"the supplier of credentials failed: {described(failure)}"
         raise AuthenticationError(text) from failure
     if not isinstance(credentials, bytes):
-        found = type(credentials).__name__
-        raise AuthenticationError(
-            f"the supplier of credentials must give bytes, and gave an object of class {found}"
-        )
+        raise AuthenticationError(f"the supplier of credentials must return bytes: {discarded(credentials)}")
     return credentials
 
 
 def _accepted(answer: Answer, *, has_credentials: bool) -> ControlResponse:
     """The answer that opens the session."""
     if not isinstance(answer, ControlResponse):
-        raise AuthenticationError(f"the archive answers to a connect request with {type(answer).__name__}")
+        raise AuthenticationError(f"the archive answered a connect request with {type(answer).__name__}")
     if answer.code is Response.OK:
         return answer
     refusal = refusal_of(answer, None)
     if refusal.code != ErrorCode.AUTHENTICATION_REJECTED:
         raise refusal
     advice = (
-        "the archive does not accept what was given as credentials="
+        "the archive does not accept these credentials="
         if has_credentials
-        else "the archive wants to know who this is: give credentials="
+        else "the archive requires credentials: give credentials="
     )
     text = f"{refusal}: {advice}"
     raise AuthenticationError(text, refusal.code, refusal.code_name, None, refusal.correlation_id)

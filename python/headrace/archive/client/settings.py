@@ -6,8 +6,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
-from headrace._arguments import check_fields
-from headrace._checks import check_names, wrong
+from headrace._base.checks import check_names, check_timeout, wrong
 from headrace.channel import ChannelUri
 from headrace.security.credentials import CredentialsSupplier
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ArchiveClientConfig", "ArchiveClientSettings", "ControlChannels"]
 
-# What else `connect` takes, for a misspelt name.
+# Further keywords of `connect`, to suggest for a misspelt one.
 _OTHERS = ("directory", "driver", "config", "on_signal", "on_error")
 
 
@@ -63,7 +62,9 @@ class ArchiveClientConfig:
     :class:`headrace.security.UserCredentials`."""
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        check_timeout("message_timeout_s", self.message_timeout_s)
+        if not (isinstance(self.credentials, bytes) or hasattr(self.credentials, "encoded_credentials")):
+            raise wrong("credentials", self.credentials, "must be bytes or a CredentialsSupplier")
 
     @classmethod
     def of(
@@ -72,7 +73,7 @@ class ArchiveClientConfig:
         """A config with some settings changed.
 
         Raises:
-            ConfigError: A setting is unknown, or the answers are to come through a connection that brings none.
+            ConfigError: A setting is unknown, or the response channel does not fit the control channel.
         """
         rule = "is not a setting of an archive's client, see headrace.archive.ArchiveClientConfig"
         check_names(settings, cls.__dataclass_fields__, rule, others=_OTHERS)
@@ -81,7 +82,7 @@ class ArchiveClientConfig:
         return made
 
     def check_way_back(self, name: str, channel: str) -> None:
-        """Look whether the archive can send to a channel, if it is one that goes back through a connection to it.
+        """Check that the archive can send to a response channel.
 
         Raises:
             ConfigError: It cannot.
@@ -92,14 +93,14 @@ class ArchiveClientConfig:
         media = ChannelUri(self.control_channel).media
         if uri.media != media:
             requests = f"control_channel={self.control_channel}"
-            rule = f"must be of aeron:{media}, as {requests}, whose connection it goes back through"
+            rule = f"must be of aeron:{media}, as {requests}, whose connection the answers use"
             raise wrong(name, channel, rule)
         if media == "udp" and uri.get("control") is None:
             rule = "must have control=host:port, an address of the archive's machine that it sends from"
             raise wrong(name, channel, rule)
 
     def channels(self, next_session_id: Callable[[], int]) -> ControlChannels:
-        """The channels of a new session; its two streams may need a session id of their own."""
+        """The channels of a new session, whose two streams may need a separate session id."""
         if ChannelUri(self.response_channel).is_response:
             requests, session_id = self._completed(self.control_channel), None
         else:
@@ -131,13 +132,13 @@ class ArchiveClientConfig:
 
 @dataclass(frozen=True, slots=True)
 class ControlChannels:
-    """Where a session's requests go, and where its answers come."""
+    """The channels of a session's requests and answers."""
 
     requests: str
     responses: str
 
     def requests_of(self, subscription: Subscription) -> str:
-        """The channel of the requests, which may have to name the subscription to the answers."""
+        """The channel of the requests, which must name the subscription to the answers of a response channel."""
         if not ChannelUri(self.responses).is_response:
             return self.requests
         return ChannelUri(self.requests).with_parameters(response_correlation_id=subscription.registration_id)

@@ -1,11 +1,11 @@
-"""What a client asks of an archive, and what becomes of the answers: the steps of exchanges (``exchange.py``)."""
+"""The steps of exchanges (``exchange.py``): the requests of a client, and what it does with the answers."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import TYPE_CHECKING
 
-from headrace._exceptions import ArchiveError
+from headrace._base.exceptions import ArchiveError
 from headrace.archive.client.exchange import Awaiting, Beginning, Steps
 from headrace.archive.protocol.answers import (
     ControlResponse,
@@ -62,23 +62,23 @@ def _response(step: Request | Beginning) -> Steps[ControlResponse]:
 
 
 def answered(request: Request) -> Steps[int]:
-    """The number that a request is answered with."""
+    """The number in the answer to a request."""
     return (yield from _response(request)).relevant_id
 
 
 def done(request: Request) -> Steps[None]:
-    """A request that is answered with nothing but that it was carried out."""
+    """Make a request whose answer has no result."""
     yield from _response(request)
 
 
 def position_or_none(request: Request) -> Steps[int | None]:
-    """The position, or the id, that a request is answered with; ``None`` where there is none."""
+    """The position, or the id, in the answer to a request; ``None`` if it has none."""
     found = (yield from _response(request)).relevant_id
     return None if found == NULL_VALUE else found
 
 
 def recording_started(request: StartRecordingRequest2 | ExtendRecordingRequest2) -> Steps[int]:
-    """Record; gives the subscription's id. Stopped if its owner does not get the id."""
+    """Record; returns the subscription's id. Stopped if the owner does not get the id."""
     return (yield from _response(Beginning(request, _stop_recording))).relevant_id
 
 
@@ -89,9 +89,9 @@ def _stop_recording(subscription_id: int) -> Request:
 def replay_started(
     request: ReplayRequest, over: ExclusivePublication | None = None
 ) -> Steps[tuple[int, int]]:
-    """Replay; gives the replay's id, and the request's id, which later errors carry. Stopped as a recording is.
+    """Replay; returns the replay's id, and the request's id, which later errors carry. Stopped as a recording is.
 
-    A replay that is asked for over a publication goes back through the connection of that.
+    A replay that is requested over a separate publication comes back through its connection.
     """
     if over is not None:
         token = yield from answered(ReplayTokenRequest(recording_id=request.recording_id))
@@ -105,7 +105,7 @@ def _stop_replay(replay_id: int) -> Request:
 
 
 def replication_started(request: ReplicateRequest2) -> Steps[int]:
-    """Replicate; gives the replication's id. Stopped as a recording is."""
+    """Replicate; returns the replication's id. Stopped as a recording is."""
     return (yield from _response(Beginning(request, _stop_replication))).relevant_id
 
 
@@ -116,7 +116,7 @@ def _stop_replication(replication_id: int) -> Request:
 def listed(
     request: ListRecordingsRequest | ListRecordingsForUriRequest | ListRecordingRequest, count: int
 ) -> Steps[list[RecordingDescriptor]]:
-    """Descriptors, at most so many."""
+    """Take descriptors, at most as many as requested."""
     found: list[RecordingDescriptor] = []
     answer: Answer = yield request
     while isinstance(answer, RecordingDescriptor):
@@ -129,7 +129,7 @@ def listed(
 
 
 def subscriptions_listed(request: ListRecordingSubscriptionsRequest) -> Steps[list[tuple[int, int, str]]]:
-    """What is being recorded now, as (subscription id, stream id, channel)."""
+    """The archive's subscriptions for recordings, as (subscription id, stream id, channel)."""
     found: list[tuple[int, int, str]] = []
     answer: Answer = yield request
     while isinstance(answer, RecordingSubscriptionDescriptor):
@@ -140,22 +140,25 @@ def subscriptions_listed(request: ListRecordingSubscriptionsRequest) -> Steps[li
 
 
 def _check_end(answer: Answer, end: Response) -> None:
-    """Look whether an answer ends a list; a refusal is raised."""
+    """Check the answer that ends a list; raises if it is a refusal."""
     if not isinstance(answer, ControlResponse):
-        raise ArchiveError(f"the archive answers a list with {type(answer).__name__}")
+        raise ArchiveError(f"the archive answered a list request with {type(answer).__name__}")
     if answer.code is not end:
         raise refusal_of(answer, None)
 
 
-def recorded(request: StartRecordingRequest2) -> Steps[int]:
-    """Record until the publisher ends, and wait until the recording has begun; gives its id.
+_BEGINNINGS = (RecordingSignal.START, RecordingSignal.EXTEND)
 
-    Stopped if that does not come.
+
+def recorded(request: StartRecordingRequest2 | ExtendRecordingRequest2) -> Steps[int]:
+    """Record until the publisher ends, and wait until the recording has begun; returns its id.
+
+    Stopped if the recording does not begin.
     """
     yield from recording_started(request)
     while True:
         answer = yield Awaiting()
-        if isinstance(answer, RecordingSignalEvent) and answer.signal is RecordingSignal.START:
+        if isinstance(answer, RecordingSignalEvent) and answer.signal in _BEGINNINGS:
             return answer.recording_id
         if isinstance(answer, ControlResponse) and answer.code is not Response.OK:
             raise refusal_of(answer, None)
@@ -169,7 +172,7 @@ def unknown_recording(recording_id: int, correlation_id: int = NULL_VALUE) -> Ar
 
 
 def refusal_of(response: ControlResponse, recording_id: int | None) -> ArchiveError:
-    """The exception that a refusal is."""
+    """The exception for a refusal."""
     if response.code is Response.RECORDING_UNKNOWN:
         return unknown_recording(response.relevant_id, response.correlation_id)
     code, text = response.relevant_id, response.error_message or "refused"

@@ -1,4 +1,4 @@
-"""The files of an archive, read without one: recordings, their segments and frames, and what is wrong with them.
+"""Reads the files of an archive without one: recordings, their segments and frames, and damage to them.
 
 ::
 
@@ -8,12 +8,12 @@
         for recording in archive.recordings():
             print(recording.recording_id, recording.stripped_channel, archive.end(recording.recording_id))
 
-The directory may be of an archive that runs, that died, or of a copy, and of Aeron's archive as well.
+The directory may belong to a running archive or to one that died, be a copy, and be of Aeron's archive as well.
 """
 
 from __future__ import annotations
 
-from headrace._names import publish as _publish
+from headrace._base.names import publish as _publish
 from headrace.archive.files.catalog import CatalogEntry
 from headrace.archive.files.checksum import checksum_named
 from headrace.archive.files.directory import ArchiveDirectory, RecordedFrame, Segment, repair
@@ -61,4 +61,4 @@ __all__ = [
     "write_checksums",
 ]
 
-_publish(__name__, globals(), __all__)
+_publish(__name__, globals(), __all__, source="headrace._agent")

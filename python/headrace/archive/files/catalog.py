@@ -4,8 +4,8 @@
     32       entry: i32 length | i32 state | i32 checksum | zeros to 32 | description | zeros to the alignment
     ...      further entries in the order of their ids; a length of 0 ends the catalog, zeros to the end of the file
 
-``length`` counts the description and the zeros after it. An entry becomes valid when its state is written, which is
-last. Other processes may read the file while this one writes: positions are single 8-byte writes at multiples of 8.
+``length`` counts the description and the zeros after it. The state of an entry is written last and makes it valid.
+Other processes may read the file while this one writes: positions are single 8-byte writes at multiples of 8.
 """
 
 from __future__ import annotations
@@ -17,16 +17,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headrace._arguments import checked
-from headrace._logging import ARCHIVE
+from headrace._base.logging import ARCHIVE
 from headrace.archive.errors import CatalogError
 from headrace.archive.files.checksum import CHECKSUMS
 from headrace.archive.protocol.descriptor import BLOCK_LENGTH, DescriptorError, RecordingDescriptor
 from headrace.positions import NULL_VALUE, align, version_text
 
 if TYPE_CHECKING:
+    from headrace._agent.storage import Storage, StorageFile
     from headrace.archive.files.checksum import Checksum
-    from headrace.archive.files.storage import Storage, StorageFile
 
 __all__ = ["CATALOG_NAME", "STATE_NAMES", "Catalog", "CatalogEntry", "new_catalog"]
 
@@ -51,14 +50,15 @@ _SCAN_LENGTH = 1 << 20
 # Three strings of the longest channel, and room to spare: more bytes than this are of more than one entry.
 _APPEND_MAX = 16 * 1024
 _FULL_SYNC = 2
+_DATA_SYNC = 1
 _PAGE_LENGTH = 4096
 _NUMBERS_END = ENTRY_HEADER_LENGTH + BLOCK_LENGTH
-_ADVICE = "restore it, or take the archive's segment files away from it before it is used again"
+_ADVICE = "restore it, or move the segment files out of the directory before an archive uses it again"
 
 
 @dataclass(slots=True)
 class CatalogEntry:
-    """One entry as it is in the file."""
+    """One entry of the file."""
 
     offset: int
     length: int
@@ -98,20 +98,19 @@ class Catalog:
         storage: The archive's directory.
         capacity: Bytes of a new catalog, and least bytes of an old one.
         sync_level: How each change is forced to the medium.
-        checksum: What to put into entries.
-        read_only: For looking only.
-        on_note: Told of each entry that is skipped, by its name. By default ``logging`` is.
+        checksum: The checksum to put into entries.
+        read_only: Change nothing.
+        on_note: Called with a text for each entry that is skipped. By default they are logged.
 
     Attributes:
         capacity: Bytes of the file.
         next_recording_id: The id of the next recording.
 
     Raises:
-        CatalogError: The file is no catalog, is damaged so that entries cannot be told apart, or is missing where it
-            must not be.
+        CatalogError: The file is not a catalog, is so damaged that its entries cannot be told apart, or is missing
+            although there are segment files.
     """
 
-    @checked
     def __init__(
         self,
         storage: Storage,
@@ -144,7 +143,7 @@ class Catalog:
             if self._has_segments_from(0):
                 # No kill explains it: the catalog is forced to the medium before anything is recorded.
                 raise CatalogError(
-                    f"there is no catalog, and segment files are there: {self._path}; {_ADVICE}"
+                    f"the catalog is missing, but segment files are there: {self._path}; {_ADVICE}"
                 )
             file = self._storage.create(CATALOG_NAME, capacity, may_exist=True)
             file.write(0, _HEADER.pack(VERSION, HEADER_LENGTH, 0, ALIGNMENT))
@@ -154,7 +153,7 @@ class Catalog:
         return self._storage.open(CATALOG_NAME, read_only=self._read_only)
 
     def _is_unwritten(self) -> bool:
-        """Whether an archive was killed between making the catalog and writing its header."""
+        """Whether an archive was killed after making the catalog and before writing its header."""
         file = self._storage.open(CATALOG_NAME, read_only=True)
         try:
             return not any(file.read(0, HEADER_LENGTH)) and not _has_bytes_from(file, 0)
@@ -211,20 +210,20 @@ class Catalog:
             return None
         frame_length = align(length + ENTRY_HEADER_LENGTH, self.alignment)
         if offset + length + ENTRY_HEADER_LENGTH > self.capacity:
-            self._refuse(offset, f"length={length} leads out of the file")
+            self._refuse(offset, f"length={length} reaches beyond the file")
         try:
             descriptor = RecordingDescriptor.decode(self._file.read(offset + ENTRY_HEADER_LENGTH, length))
         except DescriptorError as wrong:
             self._refuse(offset, str(wrong))
         entry = CatalogEntry(offset, frame_length, state, checksum, descriptor)
         if not 0 <= state < len(STATE_NAMES):
-            entry.defect = f"state={state} is none of {', '.join(STATE_NAMES)}"
+            entry.defect = f"state={state} is not one of {', '.join(STATE_NAMES)}"
         elif state == STATE_VALID:
             entry.defect = descriptor.defect()
         return entry
 
     def _skip(self, entry: CatalogEntry, next_id: int) -> None:
-        """Leave one entry out whose values no recording can have; where it ends is known, so others are not harmed."""
+        """Skip an entry whose values no recording can have; its end is known, so the others stay usable."""
         if self._is_append_cut_short(next_id, entry.offset):
             self._refuse(entry.offset, entry.defect or "")
         self._on_note(
@@ -233,10 +232,10 @@ class Catalog:
         )
 
     def _is_append_cut_short(self, next_id: int, offset: int) -> bool:
-        """Whether what follows the last whole entry is of one that was being added when the machine stopped.
+        """Whether the bytes after the last whole entry are of one that was being added when the machine stopped.
 
-        Then it is the last, its id is the next or was just given, and nothing was recorded under it yet: files are
-        made after the entry was forced to the medium.
+        If so it is the last, its id is the next or was just given, and nothing was recorded under it yet: files are
+        made only after the entry was forced to the medium.
         """
         recording_id = self._ids[-1] + 1 if self._ids else 0
         is_next = next_id in (recording_id, recording_id + 1)
@@ -268,7 +267,7 @@ class Catalog:
         self.next_recording_id = max(next_id, after_last)
 
     def _prepare(self, capacity: int, next_id: int) -> None:
-        """The first changes of the files: a catalog that is refused stays as it was found."""
+        """Make the first changes of the file: a catalog that was refused stays unchanged."""
         self._storage.delete(_UPDATED_NAME)  # what a kill left of a longer one
         if _has_bytes_from(self._file, self._end):
             self._file.set_length(self._end)
@@ -307,7 +306,7 @@ class Catalog:
         return (entries[index] for index in range(start, len(entries)) if entries[index].is_valid)
 
     def add(self, descriptor: RecordingDescriptor) -> int:
-        """Append a recording, whose id is chosen here.
+        """Append a recording under the next id.
 
         Raises:
             CatalogError: The catalog has reached its greatest size.
@@ -324,7 +323,8 @@ class Catalog:
             self._file.write(self._end + ENTRY_HEADER_LENGTH, padded)
             self._file.write(self._end, _ENTRY_HEADER.pack(len(padded), STATE_VALID, entry.checksum))
             self._file.write(_NEXT_ID_OFFSET, _LONG.pack(recording_id + 1))
-            self._file.sync(self._sync_level)
+            # At each level: a power cut that takes an entry would give its id, and its files, to another recording.
+            self._file.sync(max(self._sync_level, _DATA_SYNC))
         except OSError:
             # No entry on disk that is none here: the next start would show a recording that was refused.
             with contextlib.suppress(OSError):
@@ -357,7 +357,7 @@ class Catalog:
         return entry.descriptor
 
     def replace_channel(self, recording_id: int, original: str, stripped: str) -> None:
-        """Give a recording another channel; entries after it move if it has become longer."""
+        """Set another channel of a recording; entries after it move if it is longer."""
         entry = self._entry(recording_id)
         self._give(entry, entry.descriptor.replace(original_channel=original, stripped_channel=stripped))
 
@@ -366,7 +366,7 @@ class Catalog:
         self._give(self._entry(descriptor.recording_id), descriptor)
 
     def _give(self, entry: CatalogEntry, descriptor: RecordingDescriptor) -> None:
-        """Give an entry other texts: in its place if they fit and a kill cannot tear them, else in a new file."""
+        """Set other texts of an entry: in place if they fit and a kill cannot tear them, else in a new file."""
         needed = align(ENTRY_HEADER_LENGTH + len(descriptor.encode()), self.alignment)
         is_in_one_page = entry.offset // _PAGE_LENGTH == (entry.offset + entry.length - 1) // _PAGE_LENGTH
         if needed <= entry.length and is_in_one_page:
@@ -387,7 +387,7 @@ class Catalog:
         entry.descriptor, entry.checksum = descriptor, changed.checksum
 
     def _rewrite(self, entry: CatalogEntry, descriptor: RecordingDescriptor, length: int) -> None:
-        """Give an entry other texts: in a new file that takes the place of the old one, so that either is whole.
+        """Set other texts of an entry in a new file that replaces the old one, so that one of the two is always whole.
 
         In place, a kill between two pages would leave a part of each.
         """
@@ -410,9 +410,9 @@ class Catalog:
         self._file = file
 
     def forget(self, recording_ids: Iterable[int]) -> None:
-        """Take entries out, and trim the file to the last one that stays. No other recording gets their ids.
+        """Remove entries, and trim the file to the last one that stays. Their ids are not used again.
 
-        Their files should be deleted before: afterwards no recording is known that they belong to.
+        Delete their files first: afterwards nothing shows to which recording they belonged.
         """
         gone = set(recording_ids)
         kept = [entry for entry in self._entries if entry.recording_id not in gone]
@@ -446,7 +446,7 @@ class Catalog:
     def extended(
         self, recording_id: int, control_session_id: int, correlation_id: int, session_id: int
     ) -> None:
-        """Note that a recording goes on, with another publisher."""
+        """Note that another publisher extends a recording."""
         self.update(
             recording_id,
             control_session_id=control_session_id,
@@ -488,7 +488,7 @@ class Catalog:
         return entry
 
     def _changed(self, entry: CatalogEntry, descriptor: RecordingDescriptor, length: int) -> CatalogEntry:
-        """What an entry becomes, which itself stays as it is."""
+        """The changed entry, without changing the file."""
         changed = CatalogEntry(entry.offset, length, entry.state, 0, descriptor)
         changed.checksum = self._checksum(self._padded(changed)) if self._checksum else 0
         return changed
@@ -499,7 +499,7 @@ class Catalog:
 
     @classmethod
     def _encoded(cls, entry: CatalogEntry) -> bytes:
-        """All of an entry, to be written at once: so that a kill leaves no description without its checksum."""
+        """All bytes of an entry, to be written at once, so that a kill leaves no description without its checksum."""
         padded = cls._padded(entry)
         return _ENTRY_HEADER.pack(len(padded), entry.state, entry.checksum) + padded
 
@@ -520,7 +520,7 @@ class Catalog:
 
 
 def new_catalog(storage: Storage, recordings: Iterable[tuple[int, RecordingDescriptor]]) -> None:
-    """Put a catalog with these states and recordings, in the order of their ids, in the place of another one.
+    """Replace the catalog by one with these states and recordings, in the order of their ids.
 
     Raises:
         OSError: The disk refuses, and the old one stays.
@@ -536,7 +536,7 @@ def new_catalog(storage: Storage, recordings: Iterable[tuple[int, RecordingDescr
 
 
 def _put_in_place(storage: Storage, content: bytes, capacity: int) -> StorageFile:
-    """Write a new file and give it the name of the catalog."""
+    """Write a new file and rename it to the catalog."""
     storage.delete(_UPDATED_NAME)  # what a refusal left of an earlier one
     file = storage.create(_UPDATED_NAME, capacity)
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace._exceptions import ConfigError
+from headrace._base.exceptions import ConfigError
 from headrace.client import Checksum
 
 __all__ = ["CHECKSUMS", "Checksum", "checksum_named"]

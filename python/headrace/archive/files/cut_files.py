@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from headrace.positions import segment_name
 
 if TYPE_CHECKING:
-    from headrace.archive.files.storage import Storage, StorageFile
+    from headrace._agent.storage import Storage, StorageFile
 
 __all__ = ["CUT_SUFFIXES", "clear_from", "set_segment_aside"]
 
@@ -29,10 +29,10 @@ _FULL_SYNC = 2
 def clear_from(
     storage: Storage, recording_id: int, base: int, offset: int, length: int, *, is_dry_run: bool = False
 ) -> str | None:
-    """Leave nothing but zeros in a segment file from an offset on. Gives what was done, ``None`` if all were zeros.
+    """Zero a segment file from an offset on. Returns what was done, in words; ``None`` if all bytes were zeros.
 
-    After a kill the bytes are in the segment file, or in the `.cut` file, or in both; the next call goes on from there.
-    A dry run changes nothing, and gives what would be done.
+    After a kill the bytes are in the segment file, in the `.cut` file, or in both; the next call continues from there.
+    A dry run changes nothing, and returns what would be done.
 
     Raises:
         OSError: The disk refuses; the segment file is as it was, or was truncated at the offset.
@@ -42,7 +42,9 @@ def clear_from(
     try:
         if is_dry_run:
             end = max((at + len(data) for at, data in _written(file, offset)), default=offset)
-            what = f"{end - offset} bytes after position={base + offset} of {name} would be kept aside"
+            what = (
+                f"{end - offset} bytes after position={base + offset} of {name} would be moved to a .cut file"
+            )
             return what if end > offset else None
         kept = _keep(storage, file, recording_id, base + offset, offset)
         if kept is not None:
@@ -54,11 +56,11 @@ def clear_from(
     if kept is None:
         return None
     count, cut_name = kept
-    return f"{count} bytes after position={base + offset} of {name} were kept aside in {cut_name}"
+    return f"{count} bytes after position={base + offset} of {name} were moved to {cut_name}"
 
 
 def set_segment_aside(storage: Storage, recording_id: int, base: int) -> str:
-    """Give a segment file that is not of the recording another name; says so.
+    """Rename a segment file that is not of the recording; returns a text about it.
 
     Raises:
         OSError: The disk refuses.
@@ -66,7 +68,7 @@ def set_segment_aside(storage: Storage, recording_id: int, base: int) -> str:
     name = segment_name(recording_id, base)
     cut_name = next(one for one in _cut_names(recording_id, base) if storage.length(one) is None)
     storage.rename(name, cut_name)
-    return f"{name} is not of the recording and was kept aside as {cut_name}"
+    return f"{name} does not belong to the recording and was renamed to {cut_name}"
 
 
 def _cut_names(recording_id: int, position: int) -> Iterator[str]:
@@ -78,7 +80,7 @@ def _cut_names(recording_id: int, position: int) -> Iterator[str]:
 def _keep(
     storage: Storage, file: StorageFile, recording_id: int, position: int, offset: int
 ) -> tuple[int, str] | None:
-    """Copy what a file has from an offset on; gives the number of bytes up to the last, and where they are."""
+    """Copy the bytes of a file from an offset on; returns their number without trailing zeros, and the new file."""
     if next(_written(file, offset), None) is None:
         return None
     part_name = f"{recording_id}-{position}{_PART_SUFFIX}"

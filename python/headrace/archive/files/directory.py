@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace._arguments import checked, checked_class
-from headrace._closing import Closing
+from headrace._agent.storage import DirectoryStorage
+from headrace._base.closing import Closing
 from headrace.archive.errors import CatalogError
-from headrace.archive.files.begun_segments import SegmentPurge
-from headrace.archive.files.begun_steps import Truncation
 from headrace.archive.files.catalog import CATALOG_NAME, Catalog, CatalogEntry
 from headrace.archive.files.checksum import checksum_named
 from headrace.archive.files.frames import Frame
-from headrace.archive.files.live_ends import live_ends
+from headrace.archive.files.live_positions import live_ends
 from headrace.archive.files.maintenance import changed
 from headrace.archive.files.mark_file import MarkFields, read_errors, read_mark_fields
+from headrace.archive.files.pending_operations import Truncation
+from headrace.archive.files.pending_segments import SegmentPurge
 from headrace.archive.files.segment_rules import (
     attached_start,
     check_moves,
@@ -26,7 +26,6 @@ from headrace.archive.files.segment_rules import (
     planned_migration,
 )
 from headrace.archive.files.stop_position import recovered_stop_position
-from headrace.archive.files.storage import DirectoryStorage
 from headrace.archive.files.verify import VerifyResult, check_frame, frames_of, verify
 from headrace.clock import SYSTEM_CLOCK, Clock
 from headrace.positions import segment_name, segment_position
@@ -55,7 +54,6 @@ class RecordedFrame:
     payload: bytes
 
 
-@checked_class
 class ArchiveDirectory(Closing):
     """The recordings in an archive's directory, ours or Aeron's. A context manager; used by one thread at a time.
 
@@ -73,7 +71,7 @@ class ArchiveDirectory(Closing):
 
     Args:
         directory: The archive's directory.
-        clock: Where it takes the time from; by default the clock of the machine.
+        clock: The clock; by default that of the machine.
 
     Raises:
         CatalogError: The directory has no catalog, or a damaged one.
@@ -98,7 +96,7 @@ class ArchiveDirectory(Closing):
         return self._catalog.find(recording_id)
 
     def mark(self) -> MarkFields:
-        """What the archive's mark file says: its id, channels, process, and when it was last active.
+        """The fields of the archive's mark file: its id, channels, process, and when it was last active.
 
         Raises:
             MarkFileError: The directory has no mark file, or it is damaged.
@@ -120,7 +118,7 @@ class ArchiveDirectory(Closing):
 
     @property
     def catalog_capacity(self) -> int:
-        """Bytes of the catalog's file, of which entries need not have taken all."""
+        """Bytes of the catalog's file, which may have room for further entries."""
         return self._catalog.capacity
 
     def segments(self, recording_id: int) -> list[Segment]:
@@ -140,13 +138,15 @@ class ArchiveDirectory(Closing):
         return found
 
     def end(self, recording_id: int, *, checksum: str | None = None) -> int:
-        """Up to where a recording has whole frames: its stop position, or as far as the files of an active one go.
+        """The end of a recording's whole frames: its stop position, or for an active one the end of its files.
 
-        While the archive records, its files may have more than it has acknowledged; :meth:`live_ends` gives that.
+        While the archive records, its files may have more than it has acknowledged; :meth:`live_ends` returns the
+        acknowledged position.
 
         Args:
             recording_id: Which recording.
-            checksum: What the archive puts into frames, such as ``"CRC-32"``; it tells a torn frame at the end.
+            checksum: The checksum that the archive puts into frames, such as ``"CRC-32"``; it shows torn frames at the
+                end.
 
         Raises:
             CatalogError: The catalog has no valid recording of this id.
@@ -166,12 +166,12 @@ class ArchiveDirectory(Closing):
         aeron_directory: str | os.PathLike[str] | None = None,
         checksum: str | None = None,
     ) -> dict[int, int]:
-        """How far active recordings are now: as the running archive shows, or as the files of a dead one say.
+        """The present positions of active recordings, from the running archive's counters or a dead one's files.
 
         Args:
             recording_ids: Which recordings.
-            aeron_directory: The directory of the archive's driver, whose counters show it; the one that the mark file
-                names by default.
+            aeron_directory: The directory of the archive's driver, which has the counters; by default the one that the
+                mark file names.
             checksum: As for :meth:`end`.
 
         Returns:
@@ -189,8 +189,8 @@ class ArchiveDirectory(Closing):
 
         Args:
             recording_id: Which recording.
-            start: Position of the first; where the recording begins by default.
-            stop: Where to end; :meth:`end` by default.
+            start: Position of the first frame; by default the start of the recording.
+            stop: Where to end; by default :meth:`end`.
 
         Raises:
             CatalogError: The catalog has no valid recording of this id.
@@ -207,10 +207,10 @@ class ArchiveDirectory(Closing):
     def verify(
         self, recording_id: int | None = None, *, is_thorough: bool = False, checksum: str | None = None
     ) -> Iterator[VerifyResult]:
-        """Compare the files with the catalog, of one recording or of all. Damage is a finding and raises nothing.
+        """Check the files of one recording, or of all, against the catalog. Damage is a finding and raises nothing.
 
         Args:
-            recording_id: Only this one.
+            recording_id: Only this recording.
             is_thorough: Walk all segment files and not only the last of each recording.
             checksum: Also check the checksums of this kind in entries and frames.
         """
@@ -223,7 +223,7 @@ class ArchiveDirectory(Closing):
         )
 
     def would_truncate(self, recording_id: int, position: int) -> list[str]:
-        """Names of the files that go when a recording is truncated at a position, as an archive would do it.
+        """Names of the files that an archive would delete to truncate a recording at a position.
 
         Raises:
             CatalogError: The catalog has no valid recording of this id, or it is active.
@@ -246,11 +246,11 @@ class ArchiveDirectory(Closing):
         return [] if purge is None else purge.files(self._storage, descriptor.segment_file_length)
 
     def would_attach(self, recording_id: int) -> tuple[int, int]:
-        """How many files join a recording when an archive attaches its segments, and where it begins then.
+        """How many files a recording would get if an archive attached its segments, and where it would begin.
 
         Raises:
             CatalogError: The catalog has no valid recording of this id.
-            SegmentError: A file has another length, or frames that do not belong there, or not all.
+            SegmentError: A file has a wrong length, or wrong or missing frames.
         """
         descriptor, count = self._known(recording_id), 0
         while (first := attached_start(self._storage, descriptor, None)) is not None:
@@ -258,11 +258,11 @@ class ArchiveDirectory(Closing):
         return count, descriptor.start_position
 
     def would_migrate(self, source_id: int, destination_id: int) -> tuple[int, RecordingDescriptor]:
-        """How many files move when an archive migrates a recording to another one, and what that one is then.
+        """How many files would move if an archive migrated a recording to another, and what that would become.
 
         Raises:
             CatalogError: The catalog has no valid recording of one of these ids.
-            SegmentError: The source is active, or both differ, or do not join, or a file is in the way.
+            SegmentError: The source is active, the recordings differ or do not join, or a file is in the way.
         """
         source, destination = self._known(source_id), self._known(destination_id)
         migration = planned_migration(source, destination)
@@ -288,7 +288,6 @@ class ArchiveDirectory(Closing):
         return f"ArchiveDirectory({str(self.path)!r})"
 
 
-@checked
 def repair(
     directory: str | os.PathLike[str],
     recording_id: int | None = None,
@@ -298,7 +297,7 @@ def repair(
     is_dry_run: bool = False,
     clock: Clock | None = None,
 ) -> Iterator[VerifyResult]:
-    """Verify, and cut off recordings whose last segment file is damaged, at the last whole frame before the damage.
+    """Verify, and truncate recordings whose last segment file is damaged at the last whole frame before the damage.
 
     The bytes after that position are kept in a ``.cut`` file, stop positions are written, and recordings without damage
     are marked as valid. No archive may run on the directory.
@@ -308,8 +307,8 @@ def repair(
         recording_id: As for :meth:`ArchiveDirectory.verify`.
         is_thorough: As for :meth:`ArchiveDirectory.verify`.
         checksum: As for :meth:`ArchiveDirectory.verify`.
-        is_dry_run: Change nothing; only say what would be repaired. An archive may run.
-        clock: Where it takes the time from; by default the clock of the machine.
+        is_dry_run: Change nothing; only return what would be repaired. An archive may run.
+        clock: The clock; by default that of the machine.
 
     Raises:
         CatalogError: The directory has no catalog, or a damaged one.

@@ -1,7 +1,7 @@
-"""Changes to the files of an archive that does not run: what the tool of an operator does.
+"""Changes to the files of an archive that does not run, for an operator's tool.
 
-Each function leaves a directory that an archive starts on, wherever it is killed. Files are deleted before the catalog
-forgets their recording, so that the next call finds the rest.
+Wherever a function is killed, an archive can start on the directory. Files are deleted before the catalog forgets their
+recording, so that the next call finds the rest.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace.archive.errors import ArchiveFileError, CatalogError, SegmentError
-from headrace.archive.files.begun_segments import Migration
-from headrace.archive.files.begun_steps import purged_files
 from headrace.archive.files.catalog import (
     HEADER_LENGTH,
     STATE_DELETED,
@@ -24,13 +22,15 @@ from headrace.archive.files.catalog import (
     CatalogEntry,
 )
 from headrace.archive.files.mark_file import no_archive_running
+from headrace.archive.files.pending_operations import purged_files
+from headrace.archive.files.pending_segments import Migration
 from headrace.archive.files.segment_frames import SegmentFrames
 from headrace.archive.files.verify import VerifyResult
 from headrace.positions import FRAME_ALIGNMENT, segment_name, segment_position
 
 if TYPE_CHECKING:
+    from headrace._agent.storage import Storage
     from headrace.archive.files.checksum import Checksum
-    from headrace.archive.files.storage import Storage
 
 __all__ = [
     "Deletion",
@@ -48,12 +48,12 @@ _FULL_SYNC = 2
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What is, or would be, deleted.
+    """A deletion, made or planned.
 
     Attributes:
-        recording_ids: Recordings that the catalog forgets.
-        files: Names of the files that go, in the order of names.
-        byte_count: How many bytes these files have, as far as they say.
+        recording_ids: Recordings that leave the catalog.
+        files: Names of the deleted files, sorted.
+        byte_count: The total length of these files.
     """
 
     recording_ids: tuple[int, ...]
@@ -70,7 +70,7 @@ def changed(
     *,
     is_dry_run: bool = False,
 ) -> Iterator[Catalog]:
-    """The catalog of a directory on which no archive runs, nor starts meanwhile. It is not made longer unless asked to.
+    """Open the catalog of a directory, and keep archives from running on it meanwhile. Grows it only if asked to.
 
     In a dry run the catalog can only be read, and an archive may run.
 
@@ -88,17 +88,17 @@ def changed(
 
 
 def compaction(catalog: Catalog, storage: Storage) -> Deletion:
-    """What goes if the catalog keeps valid recordings only: the others, with all their files."""
+    """The deletion that leaves only valid recordings: all others, with all their files."""
     gone = [entry for entry in catalog.entries() if entry.state in (STATE_INVALID, STATE_DELETED)]
     recording_ids = tuple(entry.recording_id for entry in gone)
     return _deletion(storage, recording_ids, purged_files(storage, recording_ids))
 
 
 def orphaned_segments(catalog: Catalog, storage: Storage, recording_id: int | None = None) -> Deletion:
-    """Segment files of recordings in the catalog that lie outside them: detached, or left by what was not finished.
+    """Segment files outside their recording: detached, or left by an unfinished change.
 
     Raises:
-        CatalogError: The recording is unknown, or files are on their way to it in a migration that a kill interrupted.
+        CatalogError: The recording is unknown, or a migration to it was interrupted by a kill.
     """
     files: list[str] = []
     for entry in _entries(catalog, recording_id):
@@ -146,7 +146,7 @@ def _deletion(storage: Storage, recording_ids: tuple[int, ...], files: Iterable[
 
 
 def set_validity(catalog: Catalog, recording_id: int, *, is_valid: bool, is_dry_run: bool = False) -> bool:
-    """Mark a recording as valid or invalid; false if it was so already. A dry run only looks whether it can be.
+    """Mark a recording as valid or invalid; false if it was so already. A dry run only checks that this is possible.
 
     Raises:
         CatalogError: The recording is unknown, deleted, or has values that no recording can have.
@@ -156,7 +156,7 @@ def set_validity(catalog: Catalog, recording_id: int, *, is_valid: bool, is_dry_
     if entry.state == wanted:
         return False
     if entry.state not in (STATE_VALID, STATE_INVALID):
-        rule = f"only {STATE_NAMES[STATE_VALID]} and {STATE_NAMES[STATE_INVALID]} become one another"
+        rule = f"only {STATE_NAMES[STATE_VALID]} and {STATE_NAMES[STATE_INVALID]} can change into each other"
         raise CatalogError(f"recording_id={recording_id} has state {entry.state_name}: {rule}")
     if is_valid:
         entry.descriptor.check()
@@ -174,7 +174,7 @@ def write_checksums(
     is_thorough: bool = False,
     is_dry_run: bool = False,
 ) -> Iterator[VerifyResult]:
-    """Give the catalog's entries and the frames of recordings checksums; frames lose their session ids for them.
+    """Write checksums into the catalog's entries and into frames, where they replace the session ids.
 
     Args:
         catalog: The catalog, opened with this checksum.
@@ -182,7 +182,7 @@ def write_checksums(
         checksum: Which.
         recording_id: Only this one.
         is_thorough: All segment files and not only the last of each recording.
-        is_dry_run: Only look whether it can be done.
+        is_dry_run: Only check that it can be done.
 
     Raises:
         CatalogError: The recording is unknown.
@@ -205,7 +205,7 @@ def write_checksums(
 def _write_frames(
     storage: Storage, entry: CatalogEntry, checksum: Checksum, *, is_thorough: bool, is_dry_run: bool
 ) -> int:
-    """Number of segment files whose frames have checksums now."""
+    """Write the checksums of frames; returns the number of segment files."""
     descriptor = entry.descriptor
     descriptor.check()
     if descriptor.is_active:

@@ -1,4 +1,4 @@
-"""Directories of archives before version 3 of the format, brought to the layout of today's.
+"""Converts directories of archives before version 3 of the format to today's layout.
 
     0.x   <id>-<n>.rec   the n-th segment file, from 0
     1.x   <id>-<p>.rec   the first has the multiple of the segment length that is not above the start position
@@ -8,9 +8,9 @@
           i32 length of the description | i8 whether it is valid | zeros to 32 | description
           archive-mark.dat: today's fields from offset 0, without a message header
 
-What the frames of a file say decides where it belongs; a file that is elsewhere than its name says is refused. A note
-says that it has begun, from then on only this module and an archive of ours go on with the directory: the mark file has
-the new version, and the catalog, which decides, has the old one until all files have their names.
+The frames of a file decide where it belongs; if its name contradicts them, the directory is refused. A note marks the
+beginning. From then on only this module and an archive of ours continue with the directory: the mark file has the new
+version, and the catalog, which decides, has the old one until all files have their names.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace.archive.errors import CatalogError, SegmentError
-from headrace.archive.files.begun_notes import begin_note, end_note, note_name
 from headrace.archive.files.catalog import CATALOG_NAME, STATE_INVALID, STATE_VALID, VERSION, new_catalog
 from headrace.archive.files.frames import read_frame
 from headrace.archive.files.mark_file import upgrade_mark
+from headrace.archive.files.pending_notes import begin_note, end_note, note_name
 from headrace.archive.protocol.descriptor import DescriptorError, RecordingDescriptor
 from headrace.positions import HEADER_LENGTH, segment_name, segment_position, version_text
 
 if TYPE_CHECKING:
-    from headrace.archive.files.storage import Storage, StorageFile
+    from headrace._agent.storage import Storage, StorageFile
     from headrace.positions import Geometry
 
 __all__ = ["Upgrade", "finish_upgrade", "is_upgrade_begun", "planned_upgrade", "upgrade"]
@@ -47,13 +47,13 @@ _FULL_SYNC = 2
 
 @dataclass(frozen=True, slots=True)
 class Upgrade:
-    """What an upgrade does, or would do.
+    """An upgrade, made or planned.
 
     Attributes:
         from_version: Version of the directory.
-        to_version: Version that it has afterwards.
+        to_version: Version afterwards.
         recording_ids: All recordings of the catalog.
-        renamed: Segment files that get another name: the old one and the new one.
+        renamed: Old and new names of the renamed segment files.
     """
 
     from_version: int
@@ -63,17 +63,17 @@ class Upgrade:
 
 
 def is_upgrade_begun(storage: Storage) -> bool:
-    """Whether a program was killed while it brought the directory to today's layout."""
+    """Whether a program was killed while it converted the directory."""
     return storage.length(_NOTE) is not None
 
 
 def upgrade(storage: Storage) -> None:
-    """Bring a directory to today's layout. A kill leaves one that the next call, or the start of an archive, finishes.
+    """Convert a directory to today's layout. After a kill the next call, or the start of an archive, finishes it.
 
     Raises:
         CatalogError: The catalog is damaged, or of a version that cannot be read.
-        SegmentError: The frames of a segment file belong elsewhere than its name says. Nothing is changed.
-        OSError: The disk refuses. The next call goes on.
+        SegmentError: The name of a segment file contradicts its frames. Nothing is changed.
+        OSError: The disk refuses. The next call continues.
     """
     planned_upgrade(storage)
     begin_note(_NOTE, storage, _FULL_SYNC)
@@ -82,7 +82,7 @@ def upgrade(storage: Storage) -> None:
 
 
 def finish_upgrade(storage: Storage) -> None:
-    """The steps after the mark file, which an archive that starts has made its own."""
+    """Do the steps after the mark file, which a starting archive has taken over already."""
     version, entries = _read_catalog(storage)
     if version >> 16 < VERSION >> 16:
         for old, new in list(_renamed(storage, version, entries)):
@@ -93,7 +93,7 @@ def finish_upgrade(storage: Storage) -> None:
 
 
 def planned_upgrade(storage: Storage) -> Upgrade | None:
-    """What :func:`upgrade` would do; ``None`` for a directory of today's layout.
+    """The upgrade that :func:`upgrade` would make; ``None`` for a directory of today's layout.
 
     Raises:
         CatalogError, SegmentError, OSError: As for :func:`upgrade`.
@@ -164,14 +164,14 @@ def _state(is_valid: bool) -> int:
 
 
 def _of_today(one: RecordingDescriptor) -> RecordingDescriptor:
-    """With the length that segment files have: one term at least, which old archives did not write down."""
+    """The description with the length of segment files, at least a term, which old archives did not store."""
     return one.replace(segment_file_length=max(one.segment_file_length, one.term_buffer_length))
 
 
 def _renamed(
     storage: Storage, version: int, entries: list[tuple[bool, RecordingDescriptor]]
 ) -> Iterator[tuple[str, str]]:
-    """Names that files have and should not have; none of files that an upgrade renamed before it was killed."""
+    """Files with old names, and their new ones; leaves out files that an upgrade renamed before it was killed."""
     if version >> 16 >= _TODAY_MAJOR:
         return
     by_owner: dict[str, list[str]] = {}
@@ -200,10 +200,10 @@ def _base(number: int, version: int, geometry: Geometry) -> int:
 
 
 def _check_frames(storage: Storage, name: str, base: int, geometry: Geometry) -> None:
-    """Whether the first frame of a file, if it has one, is the one that belongs where its name says.
+    """Check that the first frame of a file, if it has one, fits the file's name.
 
     Raises:
-        SegmentError: It is another one.
+        SegmentError: It does not.
     """
     offset = max(geometry.start_position - base, 0)
     file = storage.open(name, read_only=True)
@@ -219,6 +219,6 @@ def _check_frames(storage: Storage, name: str, base: int, geometry: Geometry) ->
     if (first.term_id, first.term_offset) != expected:
         raise SegmentError(
             f"{storage.describe(name)}: its first frame has term_id={first.term_id} term_offset={first.term_offset}, "
-            f"and term_id={expected[0]} term_offset={expected[1]} belongs there by its name: it is of another "
-            "archive or version; take it away, or restore it"
+            f"and term_id={expected[0]} term_offset={expected[1]} belongs there by its name: it belongs to "
+            "another archive or version; move it away, or restore it"
         )

@@ -1,4 +1,4 @@
-"""Holds: what a reader that comes and goes has not read yet, so that no retention deletes it (design note 41).
+"""Holds: keep the unread data of readers that come and go from being deleted by a retention.
 
 A hold is an empty file beside the segment files, ``<recording id>-<position>-<name>.hold``, which the reader makes and
 moves. Its name says everything, so that a kill cannot tear it. Archives only read them, and delete those of a recording
@@ -12,14 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headrace._arguments import checked
-from headrace._checks import wrong
-from headrace.archive.files.storage import DirectoryStorage
+from headrace._agent.storage import DirectoryStorage
+from headrace._base.checks import wrong
 
 if TYPE_CHECKING:
     import os
 
-    from headrace.archive.files.storage import Storage
+    from headrace._agent.storage import Storage
 
 __all__ = ["HOLD_SUFFIX", "Hold", "check_hold_name", "hold", "holds", "holds_in", "release"]
 
@@ -31,12 +30,12 @@ _RULE = "must be 1 to 100 letters, digits, dots, hyphens and underscores"
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What a retention leaves alone.
+    """Data that a retention must keep.
 
     Attributes:
-        name: Whose hold it is.
-        recording_id: Of which recording.
-        position: The segment file with this position is kept, and those after it.
+        name: The reader's name.
+        recording_id: Which recording.
+        position: The segment file with this position is kept, and all after it.
     """
 
     name: str
@@ -48,23 +47,21 @@ class Hold:
         """Name of its file."""
         return f"{self.recording_id}-{self.position}-{self.name}{HOLD_SUFFIX}"
 
-    @checked
     def put(self, directory: str | os.PathLike[str]) -> None:
-        """Make the hold, without a look at what others there are; :func:`hold` looks.
+        """Make the hold, without looking for others of its name; :func:`hold` looks.
 
         Raises:
-            ConfigError: The name or a number cannot be.
+            ConfigError: The name or a number is impossible.
             OSError: The directory refuses.
         """
         self._check()
         DirectoryStorage(directory, create=False).create(self.file_name, 0, may_exist=True).close()
 
-    @checked
     def moved(self, directory: str | os.PathLike[str], position: int) -> Hold:
-        """Move the hold, which must be there, and give the moved one.
+        """Move the hold, which must exist; returns the moved one.
 
         Raises:
-            ConfigError: The name or a number cannot be.
+            ConfigError: The name or a number is impossible.
             FileNotFoundError: It is gone: the archive deletes the holds of a recording that it purges.
             OSError: The directory refuses.
         """
@@ -74,12 +71,11 @@ class Hold:
         DirectoryStorage(directory, create=False).rename(self.file_name, one.file_name)
         return one
 
-    @checked
     def end(self, directory: str | os.PathLike[str]) -> None:
-        """Release the hold; it need not be there.
+        """Release the hold; does nothing if it does not exist.
 
         Raises:
-            ConfigError: The name or a number cannot be.
+            ConfigError: The name or a number is impossible.
             OSError: The directory refuses.
         """
         self._check()
@@ -96,7 +92,7 @@ def check_hold_name(name: str) -> None:
     """Refuse a name that no file could have.
 
     Raises:
-        ConfigError: It has other characters, or too many.
+        ConfigError: It has wrong characters, or too many.
     """
     if not _NAME.fullmatch(name):
         raise wrong("name", name, _RULE)
@@ -110,7 +106,6 @@ def holds_in(storage: Storage) -> Iterator[Hold]:
             yield Hold(match[3], int(match[1]), int(match[2]))
 
 
-@checked
 def holds(directory: str | os.PathLike[str]) -> list[Hold]:
     """All holds in an archive's directory, by recording and position.
 
@@ -121,21 +116,20 @@ def holds(directory: str | os.PathLike[str]) -> list[Hold]:
     return sorted(found, key=lambda one: (one.recording_id, one.position, one.name))
 
 
-@checked
 def hold(directory: str | os.PathLike[str], name: str, recording_id: int, position: int) -> None:
-    """Keep what a recording has from a position on, until the hold of this name is moved or released.
+    """Keep a recording from a position on, until the hold of this name is moved or released.
 
-    Calling it again moves the hold. The archive may run. It keeps retention away, and no request to delete. What was
-    deleted before is not brought back: look at the start position of the recording after the first call.
+    Calling it again moves the hold. The archive may run. A hold stops retention, but not a request to delete. Data that
+    is already deleted does not come back: check the start position of the recording after the first call.
 
     Args:
         directory: The archive's directory.
-        name: Whose hold it is: letters, digits, dots, hyphens and underscores.
-        recording_id: Which recording; it need not be there yet.
-        position: The first that is needed; the segment file with it is kept, and those after it.
+        name: The reader's name: letters, digits, dots, hyphens and underscores.
+        recording_id: Which recording; it need not exist yet.
+        position: The first position that is needed; the segment file with it is kept, and all after it.
 
     Raises:
-        ConfigError: The name or a number cannot be.
+        ConfigError: The name or a number is impossible.
         OSError: The directory refuses.
     """
     wanted = Hold(name, recording_id, position)
@@ -153,9 +147,8 @@ def hold(directory: str | os.PathLike[str], name: str, recording_id: int, positi
         storage.delete(one.file_name)
 
 
-@checked
 def release(directory: str | os.PathLike[str], name: str, recording_id: int | None = None) -> int:
-    """End the hold of a name on one recording, or on all; gives how many there were.
+    """Release the hold of a name on one recording, or on all; returns how many there were.
 
     Raises:
         OSError: The directory refuses.

@@ -13,8 +13,8 @@ from headrace.positions import FRAME_ALIGNMENT, HEADER_LENGTH, segment_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from headrace._agent.storage import Storage, StorageFile
     from headrace.archive.files.checksum import Checksum
-    from headrace.archive.files.storage import Storage, StorageFile
     from headrace.archive.protocol.descriptor import RecordingDescriptor
 
 __all__ = ["SegmentFrames"]
@@ -66,9 +66,9 @@ class SegmentFrames:
         return block[: self._file.read_into(position - self._base, block)]
 
     def walk(self, start: int, limit: int | None = None) -> tuple[int, int | None, str | None]:
-        """From header to header: the position after the last frame, that of the last frame, and what ended the walk.
+        """Walk from header to header; returns the position after the last frame, its position, and what ended the walk.
 
-        What ended it is ``None`` at the limit, which is the end of the file if none is given.
+        What ended the walk is ``None`` at the limit, which by default is the end of the file.
         """
         limit = self.limit if limit is None else min(limit, self.limit)
         position, last = start, None
@@ -84,9 +84,9 @@ class SegmentFrames:
         return position, last, None
 
     def blocks(self, start: int, end: int) -> Iterator[tuple[int, memoryview]]:
-        """Runs of whole frames between two positions, each with its own; they were walked before.
+        """Runs of whole frames between two positions, each with its position. The frames must have been walked before.
 
-        A run is valid until the next is asked for.
+        A run is valid until the next one is taken.
         """
         position, length = start, _READ_LENGTH
         while position < end:
@@ -102,7 +102,7 @@ class SegmentFrames:
                 length *= 2
 
     def first_torn(self, start: int, end: int) -> int | None:
-        """Position of the first frame between two that was not written whole; they were walked before."""
+        """Position of the first torn frame between two positions, which must have been walked before."""
         if not self._has_checksum and not self._file.has_hole(start - self._base, end - start):
             return None  # Nothing else shows a torn frame, and so nothing need be read once more.
         position, length = start, _READ_LENGTH
@@ -121,7 +121,7 @@ class SegmentFrames:
         return None
 
     def first_wrong(self, start: int, end: int, checksum: Checksum) -> int | None:
-        """Position of the first data frame between two that does not have its checksum; they were walked before."""
+        """Position of the first data frame with a wrong checksum between two positions, walked before."""
         for position, block in self.blocks(start, end):
             wrong = checksum.first_wrong(block, len(block))
             if wrong is not None:
@@ -133,7 +133,7 @@ class SegmentFrames:
         return self._walk.walk(self._read(position, HEADER_LENGTH), position, self.limit)[1] is not None
 
     def first_term_after(self, end: int) -> int | None:
-        """Where the first later term of the file begins that has frames.
+        """The beginning of the file's first later term with frames.
 
         A block lies within a term and is written before the next, so no kill leaves a gap between terms.
         """
@@ -147,7 +147,7 @@ class SegmentFrames:
         return None
 
     def first_frame(self) -> int | None:
-        """Position of the first frame, which is in the file's first term; ``None`` if what is first is no such frame.
+        """Position of the first frame, which is in the file's first term; ``None`` if the first header is not valid.
 
         A recording may begin anywhere in a term, after zeros.
         """
@@ -165,21 +165,21 @@ class SegmentFrames:
         return None
 
     def is_full_after(self, position: int) -> bool:
-        """Whether frames end where the file does. Only the last term is walked: terms are written one after another."""
+        """Whether the frames fill the file. Walks only the last term: terms are written one after another."""
         end = self._base + self._descriptor.segment_file_length
         term = end - self._descriptor.term_buffer_length
         return self.limit == end and self.walk(max(position, term))[0] == end
 
     def contradiction(self, end: int) -> str | None:
-        """What the file has that the recording's description does not allow, where a walk from the start ended.
+        """The contradiction to the recording's description where a walk from the start ended, in words.
 
-        A kill or a power cut leaves zeros where a header is missing, and never a header of another place.
+        A kill or a power cut leaves zeros in the place of a header, but never a header of another place.
         """
         header = bytes(self._read(end, HEADER_LENGTH))
         if end == self.start and any(header) and not self.has_frame_at(end):
-            return f"what begins at position={end} is no frame of the recording"
+            return f"the bytes at position={end} are not a frame of the recording"
         if self._base < self.start and self._has_bytes_before(self.start - self._base):
-            return f"something is recorded before start_position={self._descriptor.start_position}"
+            return f"the recording has frames before start_position={self._descriptor.start_position}"
         length = self._other_term_length(header, end)
         if length is not None:
             return f"the frame at position={end} is of a recording with term_buffer_length={length}"
@@ -195,7 +195,7 @@ class SegmentFrames:
         return False
 
     def _other_term_length(self, header: bytes, position: int) -> int | None:
-        """The term length with which a header would belong where it is, if there is one."""
+        """The term length with which a header would fit its place, if there is one."""
         frame = read_frame(header) if len(header) == HEADER_LENGTH else None
         if frame is None or frame.length < HEADER_LENGTH or frame.stream_id != self._descriptor.stream_id:
             return None

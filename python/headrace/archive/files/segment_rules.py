@@ -1,6 +1,6 @@
-"""What a change of a recording's segment files must keep: looked at before anything changes (design note 36).
+"""The rules for changes of a recording's segment files, checked before anything changes.
 
-The archive looks before it carries out a request, and an operator's dry run looks without one.
+The archive checks them before it carries out a request, and so does an operator's dry run.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headrace.archive.errors import SegmentError
-from headrace.archive.files.begun_segments import Migration
 from headrace.archive.files.frames import read_frame
+from headrace.archive.files.pending_segments import Migration
 from headrace.archive.files.segment_frames import SegmentFrames
 from headrace.positions import FRAME_ALIGNMENT, HEADER_LENGTH, segment_name
 
 if TYPE_CHECKING:
+    from headrace._agent.storage import Storage
     from headrace.archive.files.checksum import Checksum
-    from headrace.archive.files.storage import Storage
     from headrace.archive.protocol.descriptor import RecordingDescriptor
 
 __all__ = ["attached_start", "check_moves", "check_new_start", "check_truncation", "planned_migration"]
@@ -25,10 +25,10 @@ _SHARED = ("segment_file_length", "term_buffer_length", "initial_term_id", "stre
 
 
 def check_new_start(descriptor: RecordingDescriptor, position: int, end: int) -> None:
-    """Look whether a recording that has come as far as ``end`` may begin in a later segment file.
+    """Check that a recording that ends at `end` may begin in a later segment file.
 
     Raises:
-        SegmentError: No file begins there, or only the first, or none yet.
+        SegmentError: No file begins there, only the first does, or none does yet.
     """
     geometry, recording = descriptor.geometry, f"for recording {descriptor.recording_id}"
     base = geometry.segment_base(position)
@@ -49,7 +49,7 @@ def check_new_start(descriptor: RecordingDescriptor, position: int, end: int) ->
 
 
 def check_truncation(storage: Storage, descriptor: RecordingDescriptor, position: int) -> None:
-    """Look whether a stopped recording may end at a position.
+    """Check that a stopped recording may end at a position.
 
     Raises:
         SegmentError: The position is outside of the recording, or no frame begins there.
@@ -81,10 +81,10 @@ def check_truncation(storage: Storage, descriptor: RecordingDescriptor, position
 def attached_start(
     storage: Storage, descriptor: RecordingDescriptor, checksum: Checksum | None
 ) -> int | None:
-    """Where a recording begins when it has the file before its first one; ``None`` if there is none, or can be none.
+    """Where a recording begins once it has the file before its first one; ``None`` without such a file.
 
     Raises:
-        SegmentError: The file has another length, or frames that do not belong there, or not all.
+        SegmentError: The file has a wrong length, or wrong or missing frames.
     """
     start, length = descriptor.start_position, descriptor.segment_file_length
     base = start - length
@@ -104,10 +104,10 @@ def attached_start(
 
 
 def planned_migration(source: RecordingDescriptor, destination: RecordingDescriptor) -> Migration:
-    """The migration of all that one recording has to another one, by what the catalog says of both.
+    """The migration of a whole recording to another one, by their descriptions in the catalog.
 
     Raises:
-        SegmentError: They are one, or the source is active, or they differ, or do not join.
+        SegmentError: They are the same, differ, or do not join, or the source is active.
     """
     pair = f"of source recording {source.recording_id} and destination recording {destination.recording_id}"
     if source.recording_id == destination.recording_id:
@@ -142,10 +142,10 @@ def planned_migration(source: RecordingDescriptor, destination: RecordingDescrip
 
 
 def check_moves(storage: Storage, migration: Migration, source: RecordingDescriptor) -> None:
-    """Look whether each file of a migration is there, and its new name is free.
+    """Check that each file of a migration exists, and that its new name is free.
 
     Raises:
-        SegmentError: One is not.
+        SegmentError: A file does not exist, or a name is taken.
     """
     for name, new_name in migration.moves(source.geometry):
         if storage.length(name) is None:

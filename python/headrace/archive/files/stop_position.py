@@ -1,20 +1,19 @@
-"""Where a recording ended whose archive died: found by walking the frames of its last segment file.
+"""Finds the end of a recording whose archive died, by walking the frames of its last segment file.
 
 Blocks are written with their first header last (``segment_writer.py``), so a kill leaves whole frames, and after them
-perhaps a part of a block that begins with no header. The walk ends at the first header that is not the one that
-belongs there: of another term, offset or stream, or none. What follows was never acknowledged; it is kept aside in a
-file of its own (``cut_files.py``) and replaced by zeros.
+perhaps a part of a block without its first header. The walk ends at the first header that does not fit its place: with
+another term, offset or stream, or missing. The bytes after that were never acknowledged; they are kept aside in a
+separate file (``cut_files.py``) and replaced by zeros.
 
-Other archives write a block from its beginning, and when the machine stopped, pages of the last block may be missing
-in any order. A block lies within a term. So the data frames of the last term are looked at: one is torn when its
-checksum is wrong, or when a page of it is empty and the file system knows it as a hole. A torn last frame is kept
-aside like all that follows the end. A torn frame that others follow may also be a disk gone bad, or zeros that a copy
-of the directory left out: the archive skips the recording, by name, and `headrace archive verify --repair` truncates
-it there.
+Other archives write a block from its beginning, and if the machine stopped, any pages of the last block may be missing.
+A block lies within a term. So the data frames of the last term are checked: a frame is torn if its checksum is wrong,
+or if a page of it is empty and the file system knows that as a hole. A torn last frame is kept aside like all bytes
+after the end. A torn frame before others may also come from a bad disk, or from a copy of the directory that left zeros
+out: the archive skips and names the recording, and `headrace archive verify --repair` truncates it there.
 
-A catalog entry may be damaged as well, and would have whole frames taken for none. So an entry must have its checksum,
-if it carries one, and files that contradict it are left as they are: the recording is skipped, by name, until a person
-has looked at it.
+A catalog entry may be damaged as well, and would make whole frames look wrong. So the checksum of an entry that has one
+must be right, and files that contradict an entry stay as they are: the archive skips and names the recording, until a
+person has looked at it.
 """
 
 from __future__ import annotations
@@ -29,18 +28,18 @@ from headrace.archive.protocol.descriptor import DescriptorError
 from headrace.positions import segment_name, segment_position
 
 if TYPE_CHECKING:
+    from headrace._agent.storage import Storage
     from headrace.archive.files.catalog import Catalog, CatalogEntry
     from headrace.archive.files.checksum import Checksum
-    from headrace.archive.files.storage import Storage
     from headrace.archive.protocol.descriptor import RecordingDescriptor
 
 __all__ = ["check_entry", "recovered_stop_position", "segment_bases"]
 
 
 def check_entry(catalog: Catalog, storage: Storage, entry: CatalogEntry) -> None:
-    """Look whether the entry of an active recording can be trusted with its files, of which it says what is whole.
+    """Check that the entry of an active recording can be trusted: it decides which of its frames are whole.
 
-    A recording without files has nothing to lose; the entry may have been cut short while it was added.
+    A recording without files has nothing to lose; its entry may have been cut short while it was added.
 
     Raises:
         DescriptorError: The entry carries a checksum that is wrong.
@@ -60,21 +59,20 @@ def recovered_stop_position(
     is_repair: bool = False,
     is_dry_run: bool = False,
 ) -> int:
-    """The position after the last whole frame of a recording; what follows it is kept aside.
+    """Find the position after the last whole frame of a recording, and keep the bytes after it aside.
 
     Args:
         storage: The archive's files.
         descriptor: The recording.
-        checksum: What frames may carry.
-        on_note: Told what was kept aside, and which files are not of the recording.
-        bases: Of its segment files, where :func:`segment_bases` has told; otherwise they are looked for.
+        checksum: The checksum that frames may carry.
+        on_note: Called with a text about bytes that are kept aside, and files that are not of the recording.
+        bases: The bases of its segment files, by :func:`segment_bases`; by default the directory is searched.
         may_truncate: Truncate the segment file there; otherwise only find the position.
         is_repair: Also truncate where other frames follow a torn frame, or a gap.
-        is_dry_run: Change nothing; ``on_note`` is told what would be kept aside.
+        is_dry_run: Change nothing; ``on_note`` is called with what would be kept aside.
 
     Raises:
-        SegmentError: The files have what the description does not allow, or a frame before the last is torn. Nothing
-            was changed.
+        SegmentError: The files contradict the description, or a frame before the last is torn. Nothing was changed.
     """
     if bases is None:
         bases = segment_bases(storage).get(descriptor.recording_id, ())
@@ -107,7 +105,7 @@ def recovered_stop_position(
 
 
 def segment_bases(storage: Storage) -> dict[int, set[int]]:
-    """Positions in the names of segment files, wherever they are, by recording: one look at the directory for all."""
+    """The bases in the names of all segment files, by recording, with one look at the directory."""
     found: dict[int, set[int]] = {}
     for name in storage.names():
         owner = name.partition("-")[0]
@@ -128,7 +126,7 @@ def _last_segment(
 ) -> int | None:
     """Base of the last segment file that continues the recording without a gap; ``None`` without files.
 
-    Files before the recording were detached. Files elsewhere are noted and left as they are.
+    Files before the recording were detached. Other files outside it are noted and left as they are.
     """
 
     def path(base: int) -> str:
@@ -186,6 +184,6 @@ def _clear(
         done = clear_from(storage, recording_id, base, end - base, length, is_dry_run=is_dry_run)
     except OSError as refusal:
         # The stop position is right all the same. A later extension of the recording tries again before it writes.
-        done = f"cannot keep aside what follows recording_id={recording_id} position={end}: {refusal}"
+        done = f"cannot move the bytes of recording_id={recording_id} after position={end} to a .cut file: {refusal}"
     if done is not None:
         on_note(done)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace._exceptions import ConfigError
+from headrace._base.exceptions import ConfigError
 from headrace.archive.files import maintenance
 from headrace.archive.files.catalog import CAPACITY_MAX
 from headrace.archive.files.checksum import checksum_named
@@ -17,9 +17,9 @@ from headrace.archive.files.older_layouts import Upgrade, planned_upgrade, upgra
 from headrace.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
+    from headrace._agent.storage import Storage
     from headrace.archive.files.catalog import Catalog
     from headrace.archive.files.maintenance import Deletion
-    from headrace.archive.files.storage import Storage
     from headrace.archive.files.verify import VerifyResult
 
 __all__ = [
@@ -38,12 +38,12 @@ Directory = str | os.PathLike[str]
 def compact(directory: Directory, *, is_dry_run: bool = False, clock: Clock | None = None) -> Deletion:
     """Delete the recordings that are marked as invalid or deleted, with all their files, and shorten the catalog.
 
-    This cannot be undone. Valid recordings stay as they are, and the ids of those that go are not given again.
+    This cannot be undone. Valid recordings stay as they are, and the ids of deleted ones are not used again.
 
     Args:
         directory: The archive's directory.
-        is_dry_run: Change nothing; only say what would go. An archive may run.
-        clock: Where it takes the time from; by default the clock of the machine.
+        is_dry_run: Change nothing; only return what would be deleted. An archive may run.
+        clock: The clock; by default that of the machine.
 
     Raises:
         CatalogError: The directory has no catalog, or a damaged one.
@@ -62,8 +62,8 @@ def delete_orphaned_segments(
 ) -> Deletion:
     """Delete segment files that belong to no part of their recording.
 
-    They are those before its start position, which were detached, those after its stop position, and those whose names
-    say no position. This cannot be undone: detached segments can be attached again only while their files are there.
+    These are files before its start position, which were detached, files after its stop position, and files whose names
+    have no position. This cannot be undone: detached segments can be attached again only while their files exist.
 
     Args:
         directory: The archive's directory.
@@ -105,7 +105,7 @@ def mark_valid(
     Args:
         directory: The archive's directory.
         recording_id: Which recording.
-        is_dry_run: Change nothing; only look whether it can be done. An archive may run.
+        is_dry_run: Change nothing; only check that it can be done. An archive may run.
         clock: As for :func:`compact`.
 
     Returns:
@@ -159,7 +159,7 @@ def write_checksums(
 ) -> Iterator[VerifyResult]:
     """Write checksums into the catalog's entries, and into the frames of each recording's last segment file.
 
-    A frame has its checksum in the place of its session id; the catalog keeps that of the last publisher only.
+    A frame's checksum replaces its session id; the catalog keeps only the session id of the last publisher.
 
     Args:
         directory: The archive's directory.
@@ -192,12 +192,12 @@ def write_checksums(
 def grow_catalog(
     directory: Directory, capacity: int, *, is_dry_run: bool = False, clock: Clock | None = None
 ) -> int:
-    """Make the catalog's file at least this many bytes long; gives how long it is. It never becomes shorter.
+    """Make the catalog's file at least this many bytes long; returns its length. It never becomes shorter.
 
     Args:
         directory: The archive's directory.
         capacity: Bytes.
-        is_dry_run: Change nothing; only say how long it would be. An archive may run.
+        is_dry_run: Change nothing; only return the length that it would have. An archive may run.
         clock: As for :func:`compact`.
 
     Raises:
@@ -215,27 +215,27 @@ def grow_catalog(
 
 
 def migrate(directory: Directory, *, is_dry_run: bool = False, clock: Clock | None = None) -> Upgrade | None:
-    """Bring a directory of version 0.x to 2.x, which only Aeron's archives have written, to today's layout.
+    """Convert a directory of version 0.x to 2.x, which only Aeron's archives have written, to today's layout.
 
     Segment files get the names of their positions, and the catalog and the mark file the layout of 3.1. The frames and
-    what the catalog says of the recordings stay; the errors in the mark file do not. Copy the directory before: an
-    archive of the old version cannot use it afterwards.
+    the descriptions of recordings stay; the errors in the mark file do not. Copy the directory first: an archive of the
+    old version cannot use it afterwards.
 
     If it is killed, call it again, or start an archive on the directory: both finish it.
 
     Args:
         directory: The archive's directory.
-        is_dry_run: Change nothing; only say what would be done.
+        is_dry_run: Change nothing; only return what would be done.
         clock: As for :func:`compact`.
 
     Returns:
-        What was done; ``None`` if the directory has today's layout.
+        The changes; ``None`` if the directory has today's layout.
 
     Raises:
         CatalogError: The directory has no catalog, or a damaged one.
-        SegmentError: A segment file has another name than its frames say. Nothing is changed.
+        SegmentError: The name of a segment file contradicts its frames. Nothing is changed.
         MarkFileError: An archive is running on the directory.
-        OSError: The disk refuses. A second call goes on.
+        OSError: The disk refuses. A second call continues.
     """
     storage = storage_of(Path(directory))
     if is_dry_run:

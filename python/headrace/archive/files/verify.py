@@ -1,4 +1,4 @@
-"""Checks recordings on disk against what the catalog says, frame by frame. Changes nothing unless asked to."""
+"""Checks recordings on disk against the catalog, frame by frame. Changes nothing unless asked to."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace.archive.errors import ArchiveFileError, SegmentError
-from headrace.archive.files.begun_steps import Purge, segment_files
 from headrace.archive.files.catalog import STATE_DELETED, STATE_NAMES, STATE_VALID, Catalog, CatalogEntry
 from headrace.archive.files.cut_files import clear_from
 from headrace.archive.files.frames import Frame, frames_in, read_frame
+from headrace.archive.files.pending_operations import Purge, segment_files
 from headrace.archive.files.segment_frames import SegmentFrames
 from headrace.archive.files.stop_position import check_entry, recovered_stop_position
 from headrace.archive.protocol.descriptor import DescriptorError, RecordingDescriptor
 from headrace.positions import FRAME_ALIGNMENT, HEADER_LENGTH, segment_name
 
 if TYPE_CHECKING:
+    from headrace._agent.storage import Storage
     from headrace.archive.files.checksum import Checksum
-    from headrace.archive.files.storage import Storage
 
 __all__ = ["VerifyResult", "check_frame", "frames_of", "verify"]
 
@@ -27,7 +27,7 @@ _READ_LENGTH = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class VerifyResult:
-    """What became of one recording."""
+    """The finding about one recording."""
 
     recording_id: int
     is_ok: bool
@@ -45,7 +45,7 @@ def verify(
     is_dry_run: bool = False,
     now_ms: int = 0,
 ) -> Iterator[VerifyResult]:
-    """Look at one recording, or all.
+    """Check one recording, or all.
 
     Args:
         catalog: The catalog, opened for writing if ``is_repaired``.
@@ -53,11 +53,11 @@ def verify(
         recording_id: Only this one.
         is_thorough: Walk all segment files and not only the last.
         checksum: Also check the checksums of entries and frames.
-        is_repaired: Where frames in a recording's last segment file are torn or damaged, cut the recording off at the
-            end of the last whole frame before them, and move the bytes after that position to a `.cut` file; write the
-            stop positions found, and mark recordings without damage as valid; also those with files that the catalog
-            marks as deleted. A recording that cannot be repaired stays as it is, and its finding says why.
-        is_dry_run: With `is_repaired`, change nothing: findings say what would be done.
+        is_repaired: If frames in a recording's last segment file are torn or damaged, truncate the recording after the
+            last whole frame before them, and move the bytes after that to a `.cut` file; write the stop positions, and
+            mark recordings without damage as valid, also those with files that the catalog marks as deleted. A
+            recording that cannot be repaired stays as it is, and its finding says why.
+        is_dry_run: With `is_repaired`, change nothing; the findings say what would be done.
         now_ms: Time for stop timestamps.
     """
     entries = [entry for entry in catalog.entries() if recording_id in (None, entry.recording_id)]
@@ -109,7 +109,7 @@ def _verify_entry(
     is_dry_run: bool,
     on_note: Callable[[str], object],
 ) -> int:
-    """Where a recording ends; a part of it that is damaged is an error, unless it is repaired."""
+    """The end of a recording; damage is an error, unless it is repaired."""
     descriptor = entry.descriptor
     descriptor.check()
     if checksum is not None and entry.checksum != catalog.checksum_of(entry, checksum):
@@ -171,7 +171,7 @@ def _bases(storage: Storage, descriptor: RecordingDescriptor, stop: int) -> list
 def _verify_segment(
     storage: Storage, descriptor: RecordingDescriptor, base: int, stop: int, checksum: Checksum | None
 ) -> tuple[int, str] | None:
-    """Where and why the frames of a segment file end too early; ``None`` if they do not."""
+    """The position and the reason where the frames of a segment file end early; ``None`` if they do not."""
     with SegmentFrames(storage, descriptor, base, checksum) as frames:
         due = min(stop, base + descriptor.segment_file_length)
         end, last, fault = frames.walk(frames.start, due)
@@ -192,10 +192,10 @@ def _verify_segment(
 
 
 def check_frame(descriptor: RecordingDescriptor, position: int, frame: Frame) -> None:
-    """Look whether a frame is the one that belongs at a position.
+    """Check that a frame belongs at a position.
 
     Raises:
-        DescriptorError: It is not.
+        DescriptorError: It does not.
     """
     geometry = descriptor.geometry
     expected = geometry.term_offset(position), geometry.term_id(position), descriptor.stream_id
@@ -210,7 +210,7 @@ def check_frame(descriptor: RecordingDescriptor, position: int, frame: Frame) ->
 def frames_of(
     storage: Storage, descriptor: RecordingDescriptor, start: int, stop: int
 ) -> Iterator[tuple[int, Frame, bytes]]:
-    """Each frame from one position to another: its position, header, and what follows the header in its space.
+    """Each frame from one position to another: its position, its header, and the bytes after the header.
 
     Raises:
         DescriptorError: The frames end before the position.

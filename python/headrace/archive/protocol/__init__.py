@@ -1,1 +1,1 @@
-"""The archive on the wire: messages and their schema, descriptors, codes, and the keys of its counters."""
+"""The archive's protocol: messages and their schema, descriptors, codes, and the keys of its counters."""

@@ -1,4 +1,4 @@
-"""What an archive sends: answers to requests, signals, pings, and the events of its recordings."""
+"""The messages of an archive: answers to requests, signals, pings, and the events of its recordings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlResponse:
-    """The end of what a request is answered with, or an error that came later.
+    """The last answer to a request, or an error that came later.
 
     ``relevant_id`` is a result, or for ``ERROR`` a code of :class:`ErrorCode`.
     """
@@ -41,7 +41,7 @@ class ControlResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Challenge:
-    """The archive wants the client to prove who it is."""
+    """The archive asks the client to prove its identity."""
 
     control_session_id: int
     correlation_id: int
@@ -62,7 +62,7 @@ class RecordingSubscriptionDescriptor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingSignalEvent:
-    """What became of a recording that the client asked for."""
+    """A change of a recording that the client asked for."""
 
     control_session_id: int
     correlation_id: int
@@ -74,7 +74,7 @@ class RecordingSignalEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ping:
-    """The archive asks whether the client is there; it need not answer."""
+    """The archive checks that the client is connected; it need not answer."""
 
     control_session_id: int
 
@@ -93,7 +93,7 @@ class RecordingStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingProgress:
-    """A recording has come further."""
+    """A recording has grown."""
 
     recording_id: int
     start_position: int
@@ -112,9 +112,9 @@ class RecordingStopped:
 Answer = (
     ControlResponse | Challenge | RecordingDescriptor | RecordingSubscriptionDescriptor | RecordingSignalEvent
 )
-"""What belongs to a request."""
+"""A message that belongs to a request."""
 Event = RecordingStarted | RecordingProgress | RecordingStopped
-"""What an archive publishes of its recordings, to no client in particular."""
+"""An event of a recording, which an archive publishes to all subscribers."""
 
 ANSWERS = (
     ControlResponse,

@@ -1,8 +1,8 @@
-"""The numbers that the archive's protocol has for things."""
+"""The codes of the archive's protocol."""
 
 from __future__ import annotations
 
-from headrace._named_number import NamedNumber
+from headrace._base.named_number import NamedNumber
 
 __all__ = ["ErrorCode", "RecordingSignal", "Response", "SourceLocation"]
 
@@ -30,7 +30,7 @@ class ErrorCode(NamedNumber):
 
 
 class RecordingSignal(NamedNumber):
-    """What became of a recording."""
+    """A change of a recording."""
 
     START = 0
     STOP = 1

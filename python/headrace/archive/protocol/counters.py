@@ -10,11 +10,14 @@ import struct
 __all__ = [
     "RECORDING_POSITION",
     "archive_id_of",
+    "archive_id_of_errors",
     "recording_id_of",
     "recording_position_key",
     "session_id_of",
 ]
 
+SUBSCRIBER_POSITION = 4
+CLIENT_HEARTBEAT = 11
 RECORDING_POSITION = 100
 ERRORS = 101
 CONTROL_SESSIONS = 102
@@ -49,9 +52,15 @@ def recording_id_of(key: bytes) -> int:
 
 
 def session_id_of(key: bytes) -> int:
-    """The session that a recording position counter belongs to."""
+    """The session that a recording position counter, or a subscriber's, belongs to."""
     session_id: int = _POSITION_KEY.unpack_from(key)[1]
     return session_id
+
+
+def archive_id_of_errors(key: bytes) -> int:
+    """The archive that a counter of errors belongs to."""
+    archive_id: int = _ID.unpack_from(key)[0]
+    return archive_id
 
 
 def archive_id_of(key: bytes) -> int:

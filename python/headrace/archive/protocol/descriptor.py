@@ -12,7 +12,7 @@ import dataclasses
 import struct
 from dataclasses import dataclass
 
-from headrace._exceptions import ConfigError
+from headrace._base.exceptions import ConfigError
 from headrace.archive.errors import ArchiveFileError
 from headrace.archive.protocol.retention import Retention
 from headrace.positions import FRAME_ALIGNMENT, NULL_VALUE, Geometry
@@ -29,12 +29,12 @@ assert BLOCK_LENGTH == 80, "the specification's block"
 
 
 class DescriptorError(ArchiveFileError):
-    """The bytes are no description of a recording; the text says why."""
+    """The bytes are not a description of a recording; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingDescriptor:
-    """What the archive knows of a recording.
+    """The description of a recording.
 
     ``stop_position`` and ``stop_timestamp`` are -1 while it is being recorded. Timestamps are milliseconds since 1970.
     """
@@ -63,21 +63,21 @@ class RecordingDescriptor:
 
     @property
     def geometry(self) -> Geometry:
-        """Where its bytes lie."""
+        """The geometry of its terms and segment files."""
         return Geometry(
             self.start_position, self.initial_term_id, self.term_buffer_length, self.segment_file_length
         )
 
     @property
     def retention(self) -> Retention | None:
-        """How long it keeps its segment files; ``None`` for all of them, and if its channel has one that cannot be."""
+        """How long it keeps its segment files; ``None`` for forever, also if its channel has an invalid retention."""
         try:
             return Retention.of(self.original_channel)
         except ConfigError:
             return None
 
     def encode(self) -> bytes:
-        """The bytes that stand for it, without padding."""
+        """Encode it, without padding."""
         values = tuple(getattr(self, name) for name in FIELD_NAMES)
         parts = [_BLOCK.pack(*values[:-_STRING_COUNT])]
         for text in values[-_STRING_COUNT:]:
@@ -87,10 +87,10 @@ class RecordingDescriptor:
 
     @classmethod
     def decode(cls, data: bytes | memoryview) -> RecordingDescriptor:
-        """The description that some bytes stand for; what follows it is ignored.
+        """Decode the description at the beginning of some bytes.
 
         Raises:
-            DescriptorError: They are too short, or a length in them leads out of them.
+            DescriptorError: They are too short, or a length in them is too great.
         """
         if len(data) < BLOCK_LENGTH:
             raise DescriptorError(f"length={len(data)} is below the {BLOCK_LENGTH} bytes of a description")
@@ -125,17 +125,17 @@ class RecordingDescriptor:
         return None
 
     def check(self) -> None:
-        """Look for a value that no recording can have.
+        """Check for values that no recording can have.
 
         Raises:
-            DescriptorError: There is one; the text names it.
+            DescriptorError: It has one; the text names it.
         """
         defect = self.defect()
         if defect is not None:
             raise DescriptorError(defect)
 
     def replace(self, **changes: object) -> RecordingDescriptor:
-        """The same with other values."""
+        """A copy with some values changed."""
         return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
 
 

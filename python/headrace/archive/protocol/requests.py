@@ -1,7 +1,7 @@
-"""What clients send to an archive, one class for each template of the schema, named as it is there.
+"""The messages of clients to an archive, one class for each template of the schema, with the template's name.
 
-The ids that every request begins with are put in by the session that sends it. A field with a default is one that
-older clients do not send; the default is what its absence means.
+The session that sends a request sets the ids at its beginning. Older clients do not send fields with a default, which
+is what their absence means.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ class AuthConnectRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloseSessionRequest:
-    """End a control session; it is not answered."""
+    """End a control session; not answered."""
 
     control_session_id: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a control session carries out and answers."""
+    """A request that a control session carries out and answers."""
 
     control_session_id: int = NULL_VALUE
     correlation_id: int = NULL_VALUE
@@ -97,12 +97,12 @@ class RecordingRequest(Request):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepAliveRequest(Request):
-    """Make a session active, or show that the client is there; it is not answered."""
+    """Make a session active, or show that the client lives; not answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChallengeResponse(Request):
-    """The answer to a challenge; it is answered as a connect request is."""
+    """The response to a challenge; answered as a connect request is."""
 
     encoded_credentials: bytes = field(repr=False)
 
@@ -133,7 +133,7 @@ class StartRecordingRequest2(StartRecordingRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtendRecordingRequest(RecordingRequest):
-    """Go on with a stopped recording; answered as a start is."""
+    """Extend a stopped recording; answered as a start is."""
 
     stream_id: int
     source_location: SourceLocation
@@ -149,7 +149,7 @@ class ExtendRecordingRequest2(ExtendRecordingRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopRecordingRequest(Request):
-    """Stop what was started with a channel and stream."""
+    """Stop the recordings of a channel and stream."""
 
     stream_id: int
     channel: str
@@ -157,7 +157,7 @@ class StopRecordingRequest(Request):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopRecordingSubscriptionRequest(Request):
-    """Stop what was started, by the id that the start was answered with."""
+    """Stop the recordings of a subscription, by the id in the answer to the start."""
 
     subscription_id: int
 
@@ -184,14 +184,14 @@ class ReplayRequest(RecordingRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundedReplayRequest(ReplayRequest):
-    """The same, no further than a counter says."""
+    """The same, but not past the value of a counter."""
 
     limit_counter_id: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayTokenRequest(RecordingRequest):
-    """A token with which a replay may be asked for over another connection than the session's."""
+    """Ask for a token, with which a replay may be requested over a connection other than the session's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +232,7 @@ class ListRecordingRequest(RecordingRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListRecordingSubscriptionsRequest(Request):
-    """What is being recorded now."""
+    """The archive's subscriptions for recordings."""
 
     pseudo_index: int
     subscription_count: int
@@ -263,12 +263,12 @@ class StopPositionRequest(RecordingRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingPositionRequest(RecordingRequest):
-    """How far an active recording has come; -1 when it is not active."""
+    """The position that an active recording has reached; -1 when it is not active."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaxRecordedPositionRequest(RecordingRequest):
-    """How far a recording has come, active or not."""
+    """The position that a recording has reached, active or not."""
 
 
 # --- storage -------------------------------------------------------------------------------------------------------
@@ -288,7 +288,7 @@ class PurgeRecordingRequest(RecordingRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetachSegmentsRequest(RecordingRequest):
-    """Have a recording begin in a later segment file; the files before stay on disk."""
+    """Make a recording begin in a later segment file; the files before it stay on disk."""
 
     new_start_position: int
 
@@ -307,12 +307,12 @@ class PurgeSegmentsRequest(RecordingRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttachSegmentsRequest(RecordingRequest):
-    """Take back the segment files that end where a recording begins; answered with how many."""
+    """Attach the segment files that end where a recording begins again; answered with how many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrateSegmentsRequest(Request):
-    """Make one recording the beginning, or the end, of another; answered with how many segment files have moved."""
+    """Make one recording the beginning, or the end, of another; answered with how many segment files moved."""
 
     src_recording_id: int
     dst_recording_id: int
@@ -332,7 +332,7 @@ class UpdateChannelRequest(RecordingRequest):
 class ReplicateRequest(Request):
     """Copy a recording of another archive into a new one, for destination -1, or into one of this archive.
 
-    Answered with the replication's id, which everything that the archive says of it later carries.
+    Answered with the replication's id, which all later messages about it carry.
     """
 
     src_recording_id: int
@@ -352,7 +352,7 @@ class TaggedReplicateRequest(ReplicateRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicateRequest2(TaggedReplicateRequest):
-    """The same, with all that clients may ask for; -1 and an empty text stand for nothing."""
+    """The same, with all options; -1 and an empty text stand for the default."""
 
     stop_position: int
     replication_channel: str

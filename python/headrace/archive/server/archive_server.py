@@ -9,59 +9,60 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from headrace._arguments import checked_class
-from headrace._exceptions import HeadraceError
-from headrace._states import Life
+from headrace._agent.agent import Agent, hear
+from headrace._agent.error_log import ErrorLog
+from headrace._agent.log import save_old_errors
+from headrace._agent.mark_file import HEADER_LENGTH
+from headrace._agent.storage import DirectoryStorage, Storage
+from headrace._base.checks import check_callable
+from headrace._base.exceptions import HeadraceError
+from headrace._base.states import Life
 from headrace.archive.errors import ArchiveFileError
 from headrace.archive.files.catalog import Catalog
-from headrace.archive.files.mark_file import HEADER_LENGTH, MarkFields, MarkFile
-from headrace.archive.files.storage import DirectoryStorage, Storage
+from headrace.archive.files.mark_file import ArchiveMarkFile, MarkFields
 from headrace.archive.server.config import ArchiveConfig
 from headrace.archive.server.context import Context
 from headrace.archive.server.control import Control
 from headrace.archive.server.counters import ArchiveCounters
 from headrace.archive.server.deletions import Deletions
-from headrace.archive.server.error_log import ErrorLog
 from headrace.archive.server.events import RecordingEvents
-from headrace.archive.server.expiry import Expiry
-from headrace.archive.server.log import ArchiveLog, save_old_errors
+from headrace.archive.server.log import ArchiveLog
 from headrace.archive.server.recorder import Recorder
 from headrace.archive.server.recorder_thread import RecorderThread
+from headrace.archive.server.recording_store import StoredRecordings
 from headrace.archive.server.recordings import Recordings
 from headrace.archive.server.recovery import open_files
 from headrace.archive.server.replay_tokens import ReplayTokens
 from headrace.archive.server.replays import Replays
 from headrace.archive.server.replications import Replications
-from headrace.archive.server.requests import Requests
+from headrace.archive.server.request_handlers import Requests
+from headrace.archive.server.retention import Expiry
 from headrace.archive.server.segments import Segments
 from headrace.archive.server.states import ARCHIVE, ArchiveState
-from headrace.archive.server.stored import StoredRecordings
 from headrace.channel import format_duration
 from headrace.client import Client
-from headrace.client._agent import Agent, hear
 from headrace.client._local_driver import check_driver
 from headrace.clock import SYSTEM_CLOCK, Clock
 from headrace.event_log import EventRecorder
 from headrace.positions import NULL_VALUE
-from headrace.security.named import authenticator_named, authorisation_named
+from headrace.security.plugins import authenticator_named, authorisation_named
 from headrace.security.verdicts import Verdicts
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from headrace.archive.server.keywords import ArchiveSettings
+    from headrace._settings.keywords import ArchiveSettings
     from headrace.client._local_driver import LocalDriver
 
 __all__ = ["ArchiveServer"]
 
 
-@checked_class
 class ArchiveServer(Agent):
     """An archive running on a driver, in this process.
 
-    Records streams into files, answers clients (:class:`headrace.Archive`) and replays to them. Runs in two
-    threads of its own, or in one with ``threading_mode="SHARED"``; with ``is_invoked=True`` in yours instead, which
-    then calls :meth:`do_work`.
+    Records streams into files, answers clients (:class:`headrace.Archive`) and replays to them. Starts two threads, or
+    one with ``threading_mode="SHARED"``; with ``is_invoked=True`` it starts none, and the program calls
+    :meth:`do_work`.
 
     A context manager that closes the archive.
 
@@ -69,31 +70,31 @@ class ArchiveServer(Agent):
         config: All settings as one object; keywords override it.
         properties: Settings by the specification's property names, such as ``{"aeron.archive.dir": "/data"}``.
         driver: The driver, if it runs in this process; also a node of a simulated world.
-        is_invoked: No thread; the program calls :meth:`do_work`, at least every few seconds. An authenticator runs in
-            that call, and must not block.
-        clock: Where it takes the time from; by default the clock of `driver`, or of the machine.
+        is_invoked: Start no thread; the program calls :meth:`do_work`, at least every few seconds. An authenticator
+            runs in that call, and must not block.
+        clock: The clock; by default that of `driver`, or of the machine.
         storage: The archive's files; by default those of ``archive_directory``.
-        chance: Where numbers that others must not guess come from; by default the machine.
-        on_error: Told of each failure of the archive as text, besides the error log in the mark file and the
-            logger ``headrace.archive``, which have warnings as well.
-        on_event: Told of each change of state as text, as it happens, besides the event log. What it raises is an
-            error of the archive's log, and ends nothing.
+        chance: The source of numbers that others must not guess; by default the machine.
+        on_error: Called with the text of each failure of the archive. The error log in the mark file and the logger
+            ``headrace.archive`` also have them, and warnings as well.
+        on_event: Called with the text of each change of state, which the event log also has. An exception of it becomes
+            an error in the archive's log, and ends nothing.
         **settings: See :class:`headrace.archive.ArchiveConfig`.
 
     Attributes:
         config: The settings.
-        archive_id: Tells archives apart, on the wire and in counters.
+        archive_id: Identifies the archive, on the wire and in counters.
 
     Raises:
         ConfigError: A setting is wrong.
-        MissingExtraError: What a setting needs is not installed.
+        MissingExtraError: A package that a setting needs is not installed.
         ArchiveFileError: Another archive runs on the directory, the disk refuses a file, or a file is damaged.
         DriverTimeoutError: No driver answers on the directory.
     """
 
     _KIND = "archive"
     _log: ArchiveLog
-    _mark_file: MarkFile
+    _mark_file: ArchiveMarkFile
 
     def __init__(
         self,
@@ -111,6 +112,8 @@ class ArchiveServer(Agent):
     ) -> None:
         super().__init__()
         check_driver(driver)
+        check_callable("on_error", on_error)
+        check_callable("on_event", on_event)
         doubts = ArchiveConfig.environment_doubts(os.environ) if config is None else []
         self.config = config = ArchiveConfig.of(config, properties, **settings)
         authenticator = config.authenticator
@@ -123,7 +126,7 @@ class ArchiveServer(Agent):
         self._threading_mode = "INVOKER" if is_invoked else config.threading_mode
         start_ms = self._clock.epoch_ms()
         with _naming(self._storage):
-            self._mark_file = MarkFile(
+            self._mark_file = ArchiveMarkFile(
                 self._storage,
                 config.error_buffer_length,
                 start_ms,
@@ -159,7 +162,7 @@ class ArchiveServer(Agent):
             self._begin_thread("archive-recorder", turn, idle_strategy, lambda: awaited)
 
     def _open(self, driver: LocalDriver | None, chance: random.Random, start_ms: int) -> None:
-        """Files, then the driver, then the parts; the mark file says last that the archive is ready."""
+        """Open the files, then the driver, then the parts; at last the mark file says that the archive is ready."""
         save_old_errors(self._mark_file.old_errors, "archive", self._storage, start_ms, self._log)
         self._mark_file.clear_errors()
         self._open_events(start_ms)
@@ -174,11 +177,12 @@ class ArchiveServer(Agent):
         self._renew_mark()
         self._client = client = self._connect(driver, self.config.aeron_directory, "archive")
         self._make_parts(self._context(client, catalog), chance)
-        self._mark_file.ready(self._mark_fields(start_ms), start_ms)
+        self._mark_file.write_fields(self._mark_fields(start_ms))
+        self._mark_file.ready(start_ms)
         self._life.begin(self._events, "started", self.archive_id, detail=client.directory)
 
     def _context(self, client: Client, catalog: Catalog) -> Context:
-        """What the parts share, with the archive's id and counters."""
+        """The context of the parts, with the archive's id and counters."""
         config = self.config
         self.archive_id = (
             config.archive_id if config.archive_id != NULL_VALUE else client.next_correlation_id()
@@ -218,9 +222,11 @@ class ArchiveServer(Agent):
         tokens = ReplayTokens(context.clock, config.connect_timeout_ns, chance)
         self._replays = Replays(context, self._recordings, tokens)
         self._segments = Segments(context, self._recordings, self._replays, self._deletions)
-        self._expiry = Expiry(context, self._recordings, self._replays, self._segments)
         ids = itertools.count(chance.randrange(1 << 31))
         self._replications = Replications(context, self._recordings, ids, chance)
+        self._expiry = Expiry(
+            context, self._recordings, self._replays, self._segments, self._deletions, self._replications
+        )
         requests = Requests(
             context, self._recordings, self._replays, self._deletions, self._segments, self._replications
         )
@@ -259,7 +265,7 @@ class ArchiveServer(Agent):
         )
 
     def do_work(self) -> int:
-        """One turn of everything; gives how much there was to do. Only with ``is_invoked=True``."""
+        """Do one turn; returns the work count. Only with ``is_invoked=True``."""
         assert self._client is not None, "open until closed"
         now_ns = self._clock.monotonic_ns()
         work_count = hear(self._client)
@@ -280,14 +286,14 @@ class ArchiveServer(Agent):
         return work_count
 
     def record(self) -> int:
-        """Write what has come to recordings that run; gives how much that was. Only with ``is_invoked=True``.
+        """Write messages that have arrived for running recordings; returns the work count.
 
-        Part of a turn, for programs in which something waits for what is recorded.
+        Part of a turn, for programs that wait for messages to be recorded. Only with ``is_invoked=True``.
         """
         return 0 if self._is_closed or self._recorder_thread is not None else self._recorder.do_work()
 
     def _renew_mark(self) -> None:
-        """Before a step of the start that may take long."""
+        """Renew the mark file before a step of the start that may take long."""
         self._mark_file.update(self._clock.epoch_ms())
 
     def _note_cycle(self, duration_ns: int) -> None:
@@ -309,20 +315,20 @@ class ArchiveServer(Agent):
 
     @property
     def directory(self) -> str:
-        """Where the files are."""
+        """The directory of the archive's files."""
         return self._storage.describe()
 
     @property
     def aeron_directory(self) -> str:
-        """Where its driver is."""
+        """The driver's directory."""
         assert self._client is not None
         return self._client.directory
 
     def close(self) -> None:
-        """Stop recordings where they are, end replays and sessions, and give up the directory.
+        """Stop recordings where they are, end replays and sessions, and release the directory.
 
-        Waits for the archive's threads; on one of them, which runs handlers, the archive closes after its turn. Closing
-        again does nothing.
+        Waits for the archive's threads. When a handler on one of these threads calls it, the archive closes after the
+        turn. Closing again does nothing.
         """
         super().close()
 
@@ -331,6 +337,9 @@ class ArchiveServer(Agent):
             self._replications.close()
             self._recordings.close()
             self._replays.close()
+            if self._counters is not None:
+                # Before the sessions: from the counters their clients know that the archive is gone.
+                self._counters.close()
             self._control.close()
             self._life.enter(ArchiveState.CLOSED, "closed")
         finally:
@@ -351,7 +360,7 @@ class ArchiveServer(Agent):
 
 @contextlib.contextmanager
 def _naming(storage: Storage) -> Iterator[None]:
-    """For what an archive does with its files while it starts.
+    """Name the directory in errors of the disk while the archive starts.
 
     Raises:
         ArchiveFileError: The disk refuses something.
@@ -364,5 +373,5 @@ def _naming(storage: Storage) -> Iterator[None]:
     except OSError as refusal:
         raise ArchiveFileError(
             f"an archive cannot start in {storage.describe()}: {refusal}; it must be able to create, read and write "
-            "files there: name another directory, or see to the owner, the rights and the space of this one"
+            "files there: name another directory, or check the owner, the permissions and the free space of this one"
         ) from refusal

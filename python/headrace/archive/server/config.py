@@ -7,25 +7,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from headrace._declared import DeclaredConfig, check, duration, flag, number, size, stream_id, text
-from headrace._rules import (
+from headrace._agent.mark_file import HEADER_LENGTH
+from headrace._agent.rules import AUTHENTICATOR, AUTHORISATION, IDLE_STRATEGY
+from headrace._settings.declared import DeclaredConfig, check, duration, flag, number, size, stream_id, text
+from headrace._settings.rules import (
     DIRECTORY,
     INT_MAX,
     LONG_MAX,
     MTU,
+    Rule,
+    accepts,
     channel,
     one_of,
     optional,
     power_of_two,
     whole,
 )
-from headrace.archive.server.rules import AUTHENTICATOR, AUTHORISATION, CHECKSUM, IDLE_STRATEGY
+from headrace.archive.files.checksum import checksum_named
 from headrace.security import Authenticator, AuthorisationService
 
 __all__ = ["ArchiveConfig"]
 
 _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
-_HEADER_LENGTH = 8192
 # Properties of the specification for what is not built here, with the values that this archive does have. Any other
 # value is an error, so that no setting is lost silently.
 _ALIKE = "the threads of the archive are alike"
@@ -46,6 +49,11 @@ _NOT_BUILT = {
     ),
     "aeron.secure.random.algorithm": ("replay tokens come from the random numbers of the system", ()),
 }
+
+_CHECKSUM = Rule(
+    "CRC-32 or CRC-32C, or a class of Aeron with one of them",
+    lambda value: isinstance(value, str) and accepts(checksum_named, value),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +92,7 @@ class ArchiveConfig(DeclaredConfig):
     directory_delete_on_start: bool = flag(
         "archive.dir.delete.on.start",
         False,
-        "Delete every recording in the directory before starting. The recordings cannot be restored.",
+        "Delete every recording in the directory at the start. They cannot be restored.",
     )
     aeron_directory: str | os.PathLike[str] | None = text(
         "dir", None, optional(DIRECTORY), "The driver's directory; unset: the default one."
@@ -93,7 +101,7 @@ class ArchiveConfig(DeclaredConfig):
         "archive.id",
         -1,
         whole(-LONG_MAX - 1, LONG_MAX),
-        "Number that tells archives on one driver apart; -1: chosen at the start.",
+        "Number of this archive among those on one driver; -1: the archive chooses.",
     )
     control_channel_enabled: bool = flag(
         "archive.control.channel.enabled", True, "Whether clients on other drivers may send requests."
@@ -102,7 +110,7 @@ class ArchiveConfig(DeclaredConfig):
         "archive.control.channel",
         None,
         optional(channel("udp")),
-        "Where clients on other drivers send requests: a UDP channel of this machine.",
+        "Where clients on other drivers send requests.",
     )
     control_stream_id: int = stream_id(
         "archive.control.stream.id", 10, "Stream id of requests on the control channel."
@@ -119,7 +127,7 @@ class ArchiveConfig(DeclaredConfig):
     control_term_buffer_sparse: bool = flag(
         "archive.control.term.buffer.sparse",
         True,
-        "Whether logs of answers take memory only as they are written.",
+        "Whether log files of answers take memory only as they are written.",
     )
     control_term_buffer_length: int = size(
         "archive.control.term.buffer.length",
@@ -144,34 +152,34 @@ class ArchiveConfig(DeclaredConfig):
         "archive.replication.channel",
         None,
         optional(channel("")),
-        "Where recordings of other archives are received, for requests to replicate that do not say; port 0 lets the "
-        "system choose one.",
+        "Where the archive receives recordings that it replicates, if the request names no channel; with port 0 the "
+        "system chooses.",
     )
     segment_file_length: int = size(
         "archive.segment.file.length",
         128 * _MIB,
         power_of_two(64 * _KIB, _GIB),
-        "Length of a file of a recording, for recordings made from now on.",
+        "Length of a segment file, for new recordings.",
     )
     file_io_max_length: int = size(
         "archive.file.io.max.length",
         _MIB,
         power_of_two(64 * _KIB, _GIB),
-        "Most bytes written or read at once; not less than a frame.",
+        "Most bytes written or read at once; at least a frame.",
     )
     file_sync_level: int = number(
         "archive.file.sync.level",
         0,
         one_of(0, 1, 2),
-        "What the archive forces to the disk before a position counts as recorded: 0 nothing; 1 the "
-        "data; 2 the data and the file's metadata.",
+        "What the archive forces to the disk before a position counts as recorded: nothing (0), data (1), data and "
+        "metadata (2).",
     )
     catalog_file_sync_level: int = number(
         "archive.catalog.file.sync.level",
         0,
         one_of(0, 1, 2),
-        "What the archive forces to the disk when it has changed the catalog: 0 nothing; 1 the "
-        "data; 2 the data and the file's metadata. Not less than `file_sync_level`.",
+        "What the archive forces to the disk after a change of the catalog: new recordings alone (0), data (1), data "
+        "and metadata (2). At least `file_sync_level`.",
     )
     catalog_capacity: int = size(
         "archive.catalog.capacity",
@@ -189,7 +197,7 @@ class ArchiveConfig(DeclaredConfig):
         "archive.max.concurrent.recordings",
         20,
         whole(1, INT_MAX),
-        "How many recordings may run at once. It counts those that run, and those that wait for a publisher.",
+        "How many recordings may run at once, with those that wait for a publisher.",
     )
     max_concurrent_replays: int = number(
         "archive.max.concurrent.replays", 20, whole(1, INT_MAX), "How many replays may run at once."
@@ -198,26 +206,26 @@ class ArchiveConfig(DeclaredConfig):
         "archive.event.limit",
         1024,
         whole(0, 1 << 20),
-        "How many changes of state the archive's event log keeps, the newest: 256 bytes each. 0: no event log. Only "
-        "Headrace's archive has this property.",
+        "How many of the newest changes of state the archive's event log keeps, 256 bytes each; 0: no event log. "
+        "Headrace only.",
     )
     max_control_sessions: int = number(
         "archive.max.control.sessions",
         1000,
         whole(1, INT_MAX),
-        "How many clients may be connected at once. Only Headrace's archive has this property.",
+        "How many clients may be connected at once. Headrace only.",
     )
     authenticator: str | Authenticator | None = text(
         "archive.authenticator.supplier",
         None,
         optional(AUTHENTICATOR),
-        "What decides who a client is; unset: every client is accepted.",
+        "Decides who a client is; unset: the archive accepts every client.",
     )
     authorisation: str | AuthorisationService = text(
         "archive.authorisation.service.supplier",
         "ALLOW_ALL",
         AUTHORISATION,
-        "What decides which requests a client may send.",
+        "Decides which requests a client may send.",
     )
     connect_timeout_ns: int = duration(
         "archive.connect.timeout",
@@ -227,7 +235,7 @@ class ArchiveConfig(DeclaredConfig):
     session_liveness_check_interval_ns: int = duration(
         "archive.session.liveness.check.interval",
         1_000_000_000,
-        "How often an archive that sends nothing to a client asks whether the client is still there.",
+        "How often the archive checks that a client to which it sends nothing is still there.",
     )
     replay_linger_timeout_ns: int = duration(
         "archive.replay.linger.timeout",
@@ -241,46 +249,45 @@ class ArchiveConfig(DeclaredConfig):
         "archive.threading.mode",
         "DEDICATED",
         one_of("DEDICATED", "SHARED"),
-        "How many threads the archive's work is done on. DEDICATED: what is recorded is written by a second one, which "
-        "sleeps while nothing comes, so that a slow disk keeps no client waiting for an answer. SHARED: one. With "
-        "`is_invoked=True` of `ArchiveServer` the program's thread does all the work.",
+        "One thread (SHARED), or a second one that writes what is recorded, so that a slow disk delays no answer "
+        "(DEDICATED). With `is_invoked=True` of `ArchiveServer` the program's thread does all the work.",
     )
     idle_strategy: str = text(
         "archive.idle.strategy",
         "backoff",
         IDLE_STRATEGY,
-        "What a thread of the archive does when a turn found no work.",
+        "How the archive's threads wait for work.",
     )
     error_buffer_length: int = size(
         "archive.error.buffer.length",
         _MIB,
-        whole(_MIB, INT_MAX - _HEADER_LENGTH, "of bytes"),
+        whole(_MIB, INT_MAX - HEADER_LENGTH, "of bytes"),
         "Room for distinct errors in the mark file.",
     )
     record_checksum: str | None = text(
         "archive.record.checksum",
         None,
-        optional(CHECKSUM),
+        optional(_CHECKSUM),
         "Checksum written into each recorded frame; unset: none.",
     )
     replay_checksum: str | None = text(
-        "archive.replay.checksum", None, optional(CHECKSUM), "Checksum that replays check; unset: none."
+        "archive.replay.checksum", None, optional(_CHECKSUM), "Checksum that replays check; unset: none."
     )
     # The protocol's value, which others read too; so it has no property.
     mark_file_liveness_timeout_ms: int = field(
         default=10_000,
         metadata={
             "rule": whole(0, LONG_MAX, "of milliseconds"),
-            "meaning": "How long after an archive that holds no lock, such as that of Aeron, was killed no "
-            "other starts on its directory.",
+            "meaning": "How long no other archive starts in the directory of a killed one that held no lock, such as "
+            "Aeron's.",
         },
     )
 
     def check(self) -> None:
-        """Look for values that are wrong, or at odds.
+        """Check all values, also against each other.
 
         Raises:
-            ConfigError: There is one; the text names it, its value and the rule.
+            ConfigError: One is wrong; the text names it, its value and the rule.
         """
         super().check()
         check(

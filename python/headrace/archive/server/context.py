@@ -1,4 +1,4 @@
-"""What the parts of a running archive share."""
+"""The context that the parts of a running archive share."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from headrace.archive.files.checksum import checksum_named
 
 if TYPE_CHECKING:
+    from headrace._agent.storage import Storage
     from headrace.archive.files.catalog import Catalog
     from headrace.archive.files.checksum import Checksum
-    from headrace.archive.files.storage import Storage
     from headrace.archive.server.config import ArchiveConfig
     from headrace.archive.server.counters import ArchiveCounters
     from headrace.archive.server.log import ArchiveLog
-    from headrace.archive.server.stored import StoredRecordings
+    from headrace.archive.server.recording_store import StoredRecordings
     from headrace.client import Client
     from headrace.clock import Clock
     from headrace.event_log import EventRecorder
@@ -41,10 +41,10 @@ class Context:
 
     @property
     def record_checksum(self) -> Checksum | None:
-        """Checksum for what is written."""
+        """Checksum for frames that are written."""
         return checksum_named(self.config.record_checksum)
 
     @property
     def replay_checksum(self) -> Checksum | None:
-        """Checksum for what is read."""
+        """Checksum for frames that are read."""
         return checksum_named(self.config.replay_checksum)

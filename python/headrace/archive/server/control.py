@@ -1,4 +1,4 @@
-"""The way in: request streams, the sessions on them, and which request belongs to which."""
+"""The request streams of an archive, the sessions on them, and which request belongs to which session."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from headrace._exceptions import ConfigError, HeadraceError
+from headrace._base.exceptions import ConfigError, HeadraceError
 from headrace.archive.protocol.codes import ErrorCode
 from headrace.archive.protocol.messages import PROTOCOL_VERSION, MessageError, decode
 from headrace.archive.protocol.requests import (
@@ -20,11 +20,12 @@ from headrace.archive.server.context import Context
 from headrace.archive.server.control_session import ControlSession, Refusal
 from headrace.archive.server.counters import request_control_session
 from headrace.archive.server.states import SessionState
+from headrace.archive.server.stream_conflicts import RequestStream, check_stream_conflicts
 from headrace.channel import ChannelUri, format_size
 from headrace.positions import NULL_VALUE
 
 if TYPE_CHECKING:
-    from headrace.archive.server.requests import Requests
+    from headrace.archive.server.request_handlers import Requests
     from headrace.client import Header, Image, Subscription
     from headrace.security.verdicts import Verdicts
 
@@ -39,7 +40,7 @@ class Control:
     """Control sessions of one archive."""
 
     def __init__(self, context: Context, requests: Requests, ids: Iterator[int], verdicts: Verdicts) -> None:
-        """``ids``: the numbers of sessions, which those of replications are among."""
+        """`ids` numbers sessions, and replications too."""
         self._verdicts = verdicts
         self._context = context
         self._requests = requests
@@ -47,17 +48,21 @@ class Control:
         self._sessions: dict[int, ControlSession] = {}
         self._subscriptions: list[Subscription] = []
         config = context.config
-        channels = [(config.local_control_channel, config.local_control_stream_id)]
+        local = RequestStream(
+            "local_control_stream_id", config.local_control_channel, config.local_control_stream_id
+        )
+        streams = [local]
         if config.control_channel_enabled and config.control_channel:
             sparse = "true" if config.control_term_buffer_sparse else "false"
             channel = ChannelUri(config.control_channel).with_parameters(sparse=sparse)
-            channels.append((channel, config.control_stream_id))
-        for channel, stream_id in channels:
-            self._subscriptions.append(context.client.add_subscription(channel, stream_id))
+            streams.append(RequestStream("control_stream_id", channel, config.control_stream_id))
+        for stream in streams:
+            self._subscriptions.append(context.client.add_subscription(stream.channel, stream.stream_id))
+        check_stream_conflicts(context.client, streams)
 
     @property
     def subscriptions(self) -> list[Subscription]:
-        """Local first, then that of the network."""
+        """The local subscription first, then that of the network."""
         return self._subscriptions
 
     def do_work(self) -> int:
@@ -84,14 +89,14 @@ class Control:
         return work_count
 
     def _fail(self, session: ControlSession, failure: Exception) -> None:
-        """End one session because of an unexpected exception, and no other."""
+        """End only this session because of an unexpected exception."""
         self._context.log.error(
             "a control session failed", failure, f"control session {session.session_id}: {failure!r}"
         )
         session.abort(f"the archive failed: {failure!r}")
 
     def _on_message(self, source: Subscription, payload: bytes, header: Header) -> None:
-        """Take one request; nothing that it causes may end the poll, which has others."""
+        """Handle one request; no failure of it may end the poll, which has others to deliver."""
         image = source.image_by_session_id(header.session_id)
         if image is None:
             return
@@ -126,7 +131,7 @@ class Control:
             session.send_error(correlation_id, ErrorCode.GENERIC, f"malformed request: {wrong}")
 
     def _session_of(self, image: Image, request: CloseSessionRequest | Request) -> ControlSession | None:
-        """The session that a request names, if it came from the client that has it."""
+        """The session that a request names, if the request came from that session's client."""
         session = self._sessions.get(request.control_session_id)
         if session is not None and session.image == image:
             return session
@@ -162,7 +167,7 @@ class Control:
             )
 
     def _on_tokened_replay(self, image: Image, request: ReplayRequest) -> None:
-        """A replay that is to go back through the connection that it was asked for over, which is not the session's."""
+        """Handle a request for a replay over a connection that is not the session's, and through which it goes back."""
         try:
             uri = ChannelUri(request.replay_channel)
         except ConfigError:
@@ -173,7 +178,7 @@ class Control:
         session = self._requests.tokens.session_of(request.replay_token, request.recording_id)
         if session is None or session.state is not SessionState.ACTIVE:
             self._context.log.warning(
-                "a client asked for a replay with a replay token that it does not have, or no longer",
+                "a client asked for a replay with an unknown or expired replay token",
                 f"recording_id={request.recording_id}, from {image.source_identity}",
             )
             return
@@ -277,7 +282,7 @@ class Control:
         self._context.counters.control_sessions.get_and_add(-1)
 
     def _reject(self, image: Image, reason: str) -> None:
-        """Tell a client that is still there that it is not served."""
+        """Reject the image of a client that the archive does not serve, if it is still connected."""
         if not image.is_closed:
             try:
                 image.reject(reason)

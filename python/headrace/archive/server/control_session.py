@@ -1,7 +1,7 @@
 """One client's session with the archive.
 
-Its states: ``states.py``. While AUTHENTICATED or REJECTED the answer to the connect request is repeated, because a
-client may have missed it. A client that cannot be sent to for the connect time-out is given up.
+Its states: ``states.py``. While AUTHENTICATED or REJECTED the session repeats the answer to the connect request,
+because a client may have missed it. It ends when the client has taken no message for the connect time-out.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from headrace._exceptions import HeadraceError
-from headrace._results import OfferResult
-from headrace._states import Life
+from headrace._base.exceptions import HeadraceError
+from headrace._base.results import OfferResult
+from headrace._base.states import Life
 from headrace.archive.protocol.answers import Challenge, ControlResponse, Ping, RecordingSignalEvent
 from headrace.archive.protocol.codes import ErrorCode, RecordingSignal, Response
 from headrace.archive.protocol.messages import PROTOCOL_VERSION, correlation_id_of, encode
@@ -33,7 +33,7 @@ _FINAL = (OfferResult.NOT_CONNECTED, OfferResult.CLOSED, OfferResult.MAX_POSITIO
 _DRAIN_LIMIT = 16
 _TEXT_MAX = 4096
 _ENDED = (SessionState.CLOSED, SessionState.ABORTED)
-_ANSWERED = (SessionState.AUTHENTICATED, SessionState.REJECTED)
+_DECIDED = (SessionState.AUTHENTICATED, SessionState.REJECTED)
 _LATE = {
     SessionState.CONNECTED: "the authenticator did not decide",
     SessionState.CHALLENGED: "the challenge was not answered, or the authenticator did not decide,",
@@ -52,7 +52,7 @@ class Listing(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a client is not served: the number and the text of the answer to its connect request."""
+    """Why a client is refused: the number and the text of the answer to its connect request."""
 
     relevant_id: int
     text: str
@@ -63,12 +63,12 @@ _AUTHENTICATION_REJECTED = Refusal(int(ErrorCode.AUTHENTICATION_REJECTED), "auth
 
 
 def _bounded(credentials: bytes) -> bytes | Refusal:
-    """Credentials that may be kept until they are judged."""
+    """The credentials, or a refusal if they are too long to be kept."""
     return credentials if len(credentials) <= _CREDENTIALS_LENGTH_MAX else _AUTHENTICATION_REJECTED
 
 
 class ControlSession:
-    """What the archive knows of a client, and the way back to it."""
+    """A client's session, and the publication to it."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class ControlSession:
         verdicts: Verdicts,
         credentials: bytes | Refusal,
     ) -> None:
-        """``credentials``: what the client sent, or why that does not matter."""
+        """`credentials` are what the client sent, or the reason to refuse it."""
         self.session_id = session_id
         self.image = image
         self.life = Life(CONTROL_SESSION)
@@ -105,7 +105,7 @@ class ControlSession:
         self._verdicts = verdicts
         self._credentials = credentials if isinstance(credentials, Refusal) else _bounded(credentials)
         self._pending_verdict: PendingVerdict | None = None
-        # What the client is to answer, and whether it was sent.
+        # The challenge that the client must respond to, and whether it was sent.
         self._challenge: authentication.Challenge | None = None
         self._is_challenge_sent = False
         self._refusal: Refusal | None = None
@@ -127,16 +127,16 @@ class ControlSession:
 
     @property
     def is_authenticated(self) -> bool:
-        """Whether the archive has accepted who the client is."""
+        """Whether the authenticator has accepted the client."""
         return self.state in (SessionState.AUTHENTICATED, SessionState.ACTIVE)
 
     @property
     def principal(self) -> bytes:
-        """Who the client is, once it is authenticated."""
+        """The client's principal, once it is authenticated."""
         return self._accepted.principal
 
     def activate(self) -> None:
-        """The client has spoken, so it knows that it is connected."""
+        """Note a request of the client, which therefore knows that it is connected."""
         if self.state is SessionState.AUTHENTICATED:
             self.life.enter(SessionState.ACTIVE, "its first request came")
             self._deadline_ns = None
@@ -147,7 +147,7 @@ class ControlSession:
         self._end(SessionState.ABORTED, reason)
 
     def leave(self, how: str) -> None:
-        """End the session of a client that has gone, which is nothing to warn of."""
+        """End the session of a client that has left, without a warning."""
         self._end(SessionState.CLOSED, how)
 
     def _end(self, how: SessionState, reason: str) -> None:
@@ -158,7 +158,7 @@ class ControlSession:
                 self._pending_verdict.cancel()
 
     def do_work(self) -> int:
-        """One turn: repeat, drain, ping, give up."""
+        """One turn: repeat, drain, ping, time out."""
         now_ns = self._clock.monotonic_ns()
         work_count = 0
         if self.state is SessionState.INIT:
@@ -168,14 +168,14 @@ class ControlSession:
             work_count += 1
         if self.state in (SessionState.CONNECTED, SessionState.CHALLENGED):
             work_count += self._authenticate(now_ns)
-        if self.state in _ANSWERED and now_ns >= self._next_resend_ns:
+        if self.state in _DECIDED and now_ns >= self._next_resend_ns:
             self._next_resend_ns = now_ns + RESEND_INTERVAL_NS
             self._answer_connect()
             work_count += 1
         if self.state is SessionState.ACTIVE:
             work_count += self._serve(now_ns)
         if self._deadline_ns is not None and now_ns >= self._deadline_ns:
-            what = _LATE.get(self.state, "the client did not take what was sent")
+            what = _LATE.get(self.state, "the client did not read the answers")
             self.abort(f"{what} within {self._connect_timeout_ns} ns")
         return work_count
 
@@ -206,14 +206,14 @@ class ControlSession:
             self.life.enter(SessionState.CONNECTED, "the client subscribed")
             self._pending_verdict = self._verdicts.on_connect(credentials)
 
-    def on_challenge_response(self, correlation_id: int, answer: bytes) -> bool:
-        """Take what the client answers to a challenge; false if it was asked nothing."""
+    def on_challenge_response(self, correlation_id: int, response: bytes) -> bool:
+        """Take the client's response to a challenge; false if it was not challenged."""
         challenge = self._challenge
         if self.state is not SessionState.CHALLENGED or challenge is None or not self._is_challenge_sent:
             return False
         self._challenge = None
         self._connect_correlation_id = correlation_id
-        bounded = _bounded(answer)
+        bounded = _bounded(response)
         if isinstance(bounded, Refusal):
             self._reject(bounded)
         else:
@@ -289,7 +289,9 @@ class ControlSession:
         self._pending_verdict = None
         if pending.failure:
             # Of a file that is damaged no one is to lose a session.
-            self._log.warning(f"a client is accepted still, as it cannot be judged again: {pending.failure}")
+            self._log.warning(
+                f"a client stays accepted, because it cannot be checked again: {pending.failure}"
+            )
         elif isinstance(verdict, authentication.Rejected):
             self.is_revoked = True
             reason = verdict.reason or "the client is not accepted any more"
@@ -327,7 +329,7 @@ class ControlSession:
         position: int,
         signal: RecordingSignal,
     ) -> None:
-        """Tell the client what became of a recording."""
+        """Send the client a signal of a recording."""
         event = RecordingSignalEvent(
             control_session_id=self.session_id,
             correlation_id=correlation_id,
@@ -339,7 +341,7 @@ class ControlSession:
         self._send(encode(event))
 
     def try_send(self, message: bytes) -> bool:
-        """Send without queueing, for a listing that can wait. False when there is no room."""
+        """Send without queueing, for a listing, which can wait. False when there is no room."""
         return not self._queue and self._offer(message)
 
     def _send(self, message: bytes) -> None:
@@ -368,7 +370,7 @@ class ControlSession:
         return False
 
     def _lose(self, result: OfferResult) -> None:
-        """The client cannot be sent to any more."""
+        """Note that the client can no longer be reached."""
         if result is OfferResult.NOT_CONNECTED:
             self.leave("its response stream is gone")
         else:
@@ -382,7 +384,7 @@ class ControlSession:
         return self._response(correlation_id_of(message), int(ErrorCode.GENERIC), Response.ERROR, text)
 
     def close(self) -> None:
-        """Take the way back away."""
+        """Close the publication to the client."""
         self.leave("the archive closes")
         if self._publication is None:
             self._pending_publication.cancel()

@@ -1,12 +1,12 @@
-"""The counters that an archive shows to every tool on its driver."""
+"""The counters of an archive, which every tool on its driver can read."""
 
 from __future__ import annotations
 
 import struct
 from typing import TYPE_CHECKING
 
-from headrace._exceptions import ConfigError
-from headrace._labels import printable
+from headrace._base.exceptions import ConfigError
+from headrace._base.labels import printable
 from headrace.archive.protocol.counters import (
     CONTROL_SESSION,
     CONTROL_SESSIONS,
@@ -39,7 +39,7 @@ class ArchiveCounters:
     """The counters of one archive.
 
     Raises:
-        ConfigError: Another archive on the driver has the same id, which is how clients and tools tell them apart.
+        ConfigError: Another archive on the driver has the same id.
     """
 
     def __init__(self, client: Client, archive_id: int, threshold: str, mode: str) -> None:
@@ -70,7 +70,7 @@ class ArchiveCounters:
         return counter
 
     def close(self) -> None:
-        """Give all of them back, so that an archive with the same id can start at once."""
+        """Free all counters, so that an archive with the same id can start at once."""
         for counter in self._added:
             counter.close()
 
@@ -82,8 +82,8 @@ class ArchiveCounters:
             if one.type_id == ERRORS and one.key.startswith(key) and is_first:
                 self.close()
                 rule = (
-                    "is the id of another archive on this driver: choose another, or wait until the driver has "
-                    "noticed that an archive that was killed is gone (client_liveness_timeout_ns)"
+                    "is the id of another archive on this driver: choose another; if that archive was killed, "
+                    "wait until the driver has noticed (client_liveness_timeout_ns)"
                 )
                 text = f"archive_id={self._archive_id}: {rule}"
                 raise ConfigError(text, "archive_id", str(self._archive_id), rule)
@@ -112,7 +112,7 @@ def request_recording_position(
     stripped_channel: str,
     source_identity: str,
 ) -> Pending[Counter]:
-    """Asks for the counter with the position up to which a recording is stored."""
+    """Ask for the counter with the position up to which a recording is stored."""
     key = recording_position_key(recording_id, session_id, source_identity, archive_id)
     label = _label(
         f"rec-pos: {recording_id} {session_id} {stream_id} ", stripped_channel, _archive_suffix(archive_id)
@@ -123,7 +123,7 @@ def request_recording_position(
 def request_control_session(
     client: Client, archive_id: int, control_session_id: int, client_info: str, source: str, session_id: int
 ) -> Pending[Counter]:
-    """Asks for the counter that shows a control session; its value is the session's id."""
+    """Ask for the counter that shows a control session; its value is the session's id."""
     info = f"{client_info} " if client_info else ""
     label = _label(
         "control-session: ",
@@ -139,6 +139,6 @@ def _archive_suffix(archive_id: int) -> str:
 
 
 def _label(start: str, text: str, end: str) -> str:
-    """A label. The text in its middle, which a client chose, is shortened until the label fits."""
+    """A label, whose middle part, chosen by a client, is shortened until the label fits."""
     label = start + text[: _LABEL_MAX - len(start) - len(end)] + end
     return printable(label)

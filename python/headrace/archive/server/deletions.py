@@ -1,7 +1,7 @@
-"""Segment files that are to go: one a turn, so that a long list never holds up recordings.
+"""Deletes segment files, one a turn, so that a long list never delays recordings.
 
-The first step notes what has begun (``files/begun_steps.py``), the second decides it in the catalog, and the start
-after a kill finishes it.
+The first step notes what begins (``files/pending_operations.py``), the second decides it in the catalog, and after a
+kill the next start finishes it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from headrace._states import Life
-from headrace.archive.files.begun_steps import Purge, Truncation, purged_files
+from headrace._base.states import Life
+from headrace.archive.files.pending_operations import Purge, Truncation, purged_files
 from headrace.archive.files.segment_rules import check_truncation
 from headrace.archive.protocol.codes import ErrorCode, RecordingSignal
 from headrace.archive.server.context import Context
@@ -22,15 +22,15 @@ from headrace.archive.server.states import SEGMENT_PURGE, SegmentPurgeState
 from headrace.positions import NULL_VALUE
 
 if TYPE_CHECKING:
-    from headrace.archive.files.storage import Storage
+    from headrace._agent.storage import Storage
     from headrace.archive.protocol.descriptor import RecordingDescriptor
     from headrace.archive.server.control_session import ControlSession
 
-__all__ = ["Asked", "Deletions"]
+__all__ = ["Deletions", "ReplyTo"]
 
 
-class Asked(NamedTuple):
-    """Who asks, and with which request."""
+class ReplyTo(NamedTuple):
+    """Whom to answer: the session that sent a request, and the request's id."""
 
     session: ControlSession
     correlation_id: int
@@ -38,7 +38,7 @@ class Asked(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _Deletion:
-    asked: Asked | None
+    reply_to: ReplyTo | None
     recording_id: int
     names: deque[str]
     end: Callable[[Storage, int], None]
@@ -51,9 +51,9 @@ class Deletions:
     """Truncates and purges recordings, and deletes the files that this, or a change of segments, leaves over.
 
     Args:
-        context: What the archive shares.
-        has_replays: Whether a recording is being replayed.
-        end_replays: Ends the replays of a recording, before the next turn of this, for a reason.
+        context: The context of the archive.
+        has_replays: Returns whether a recording is being replayed.
+        end_replays: Ends the replays of a recording for a reason, before the next turn of this.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Deletions:
         self._deletions: list[_Deletion] = []
 
     def truncate(self, session: ControlSession, correlation_id: int, recording_id: int, position: int) -> int:
-        """Delete everything recorded after a position; gives how many files are to be deleted."""
+        """Delete everything recorded after a position; returns how many files will be deleted."""
         descriptor = self._stopped(recording_id, "truncate")
         with refused_as(ErrorCode.INVALID_POSITION):
             check_truncation(self._context.storage, descriptor, position)
@@ -81,12 +81,12 @@ class Deletions:
         with self._ends_if_it_fails(recording_id):
             truncation.clear(storage, descriptor, sync_level)
             names = truncation.files(storage, descriptor)
-        asked = Asked(session, correlation_id)
-        self._deletions.append(_Deletion(asked, recording_id, deque(names), truncation.end))
+        reply_to = ReplyTo(session, correlation_id)
+        self._deletions.append(_Deletion(reply_to, recording_id, deque(names), truncation.end))
         return len(names)
 
-    def purge(self, session: ControlSession, correlation_id: int, recording_id: int) -> int:
-        """Delete a stopped recording; gives how many files are to be deleted."""
+    def purge(self, reply_to: ReplyTo | None, recording_id: int, reason: str) -> int:
+        """Delete a stopped recording, for a reason; returns how many files will be deleted."""
         self._stopped(recording_id, "purge")
         self._check_free(recording_id)
         if self._has_replays(recording_id):
@@ -96,33 +96,32 @@ class Deletions:
         storage = self._context.storage
         purge = Purge(recording_id)
         purge.begin(storage, self._context.config.file_sync_level)
-        self._context.stored.purge(recording_id)
+        self._context.stored.purge(recording_id, reason)
         with self._ends_if_it_fails(recording_id):
             names = purged_files(storage, [recording_id])
-        asked = Asked(session, correlation_id)
-        self._deletions.append(_Deletion(asked, recording_id, deque(names), purge.end))
+        self._deletions.append(_Deletion(reply_to, recording_id, deque(names), purge.end))
         return len(names)
 
     def delete_segments(
         self,
-        asked: Asked | None,
+        reply_to: ReplyTo | None,
         recording_id: int,
         names: Iterable[str],
         end: Callable[[Storage, int], None],
         reason: str,
     ) -> None:
-        """Delete segment files that a recording has lost, for a reason, then call `end`, and send the signal.
+        """Delete segment files that left a recording, for a reason, then call `end`, and send the signal.
 
-        The recording is kept from other changes meanwhile: by :meth:`StoredRecordings.begin_segment_work`, which the
-        caller has called.
+        The caller must have called :meth:`StoredRecordings.begin_segment_work`, which keeps other changes away from the
+        recording meanwhile.
         """
         life = Life(SEGMENT_PURGE)
         life.begin(self._context.events, reason, recording_id)
-        self._deletions.append(_Deletion(asked, recording_id, deque(names), end, life))
+        self._deletions.append(_Deletion(reply_to, recording_id, deque(names), end, life))
 
     @contextlib.contextmanager
     def _ends_if_it_fails(self, recording_id: int) -> Iterator[None]:
-        """Around what follows the catalog; its note makes the next start finish it."""
+        """End a deletion whose further steps the disk refuses; its note makes the next start finish it."""
         try:
             yield
         except Exception as failure:
@@ -174,14 +173,14 @@ class Deletions:
         self._end(deletion)
         how = "all its files were deleted" if deletion.is_whole else "the disk did not delete all its files"
         self._tell_end(deletion, how, is_fault=not deletion.is_whole)
-        if deletion.asked is not None:
-            session, correlation_id = deletion.asked
+        if deletion.reply_to is not None:
+            session, correlation_id = deletion.reply_to
             session.send_signal(
                 correlation_id, deletion.recording_id, NULL_VALUE, NULL_VALUE, RecordingSignal.DELETE
             )
 
     def _end(self, deletion: _Deletion) -> None:
-        """Take the note away; one of files that are still there stays, for the next start."""
+        """Take the note away, unless files are left for the next start to delete."""
         if not deletion.is_whole:
             return
         try:
@@ -189,7 +188,7 @@ class Deletions:
         except OSError as failure:
             self._context.log.error(
                 f"cannot delete the note of a deletion of recording_id={deletion.recording_id}: {failure}; "
-                "the next start of the archive does"
+                "the next start of the archive deletes it"
             )
 
     def _delete(self, deletion: _Deletion) -> None:
@@ -200,6 +199,6 @@ class Deletions:
             deletion.is_whole = False
             text = f"cannot delete {name}: {failure}; the next start of the archive tries again"
             self._context.log.error(text)
-            if deletion.asked is not None:
-                session, correlation_id = deletion.asked
+            if deletion.reply_to is not None:
+                session, correlation_id = deletion.reply_to
                 session.send_error(correlation_id, ErrorCode.GENERIC, text)

@@ -1,11 +1,11 @@
-"""How much of what a duty cycle moved counts as work, so that slow streams do not keep the archive's thread busy.
+"""Which work of a duty cycle counts, so that slow streams do not keep the archive's thread busy.
 
-A duty cycle costs microseconds however few bytes it moves, and one that found work is followed by the next at once. A
-slow stream has a message ready in each of them: they would keep a core busy and delay the driver's thread. So a few
-bytes do not count as work. The idle strategy then pauses longer and longer, until the bytes that arrive during one
-pause are enough to count, or until the pause has its greatest length.
+A duty cycle costs microseconds however few bytes it moves, and after a cycle with work the next one follows at once. A
+slow stream has a message ready in each cycle: the cycles would keep a core busy and delay the driver's thread. So a few
+bytes do not count as work. The idle strategy then pauses longer and longer, until enough bytes to count arrive during
+one pause, or until the pause has its greatest length.
 
-And how much a duty cycle moves at most, so that many fast streams do not keep clients waiting for their answers.
+A limit of the bytes that a duty cycle moves keeps many fast streams from delaying the answers to clients.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _CYCLE_LENGTH = 4 * 1024 * 1024
 
 
 def work_count(byte_count: int, term_length: int) -> int:
-    """The work count of a duty cycle that moved ``byte_count`` bytes of a stream: 0 when they are few."""
+    """The work count of a duty cycle that moved ``byte_count`` bytes of a stream: 0 if these are few."""
     return byte_count if byte_count >= min(_RUN_LENGTH, term_length // _RUNS_A_TERM) else 0
 
 
 class Rotation:
-    """Steps sessions in turn: all in a duty cycle, or as many as move 4 MiB; the next cycle goes on after those.
+    """Steps sessions in turn: all in a duty cycle, or until they have moved 4 MiB; the next cycle goes on from there.
 
     A disk of 2 GB/s takes 4 MiB in two milliseconds. A session moves one block, so a cycle may exceed that by a block.
     """
@@ -38,7 +38,7 @@ class Rotation:
         self._first = 0
 
     def do_work(self, sessions: Collection[T], step: Callable[[T], int]) -> int:
-        """The work count of the duty cycle. `step` gives that of one session, and may take sessions away."""
+        """Step sessions; returns the work count. `step` returns that of one session, and may remove sessions."""
         in_order = [*sessions][self._first :] + [*sessions][: self._first]
         total = 0
         for number, session in enumerate(in_order, 1):

@@ -13,7 +13,7 @@ __all__ = ["RequestError", "SessionFailure", "refused_as"]
 
 
 class RequestError(Exception):
-    """A request is refused; the control session turns it into the protocol's answer."""
+    """Refuses a request; the control session turns this into the protocol's answer."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -22,10 +22,10 @@ class RequestError(Exception):
 
 @contextlib.contextmanager
 def refused_as(code: ErrorCode) -> Iterator[None]:
-    """Around a look at files: what they do not allow is refused with a code.
+    """Turn errors of the archive's files into a refusal with a code.
 
     Raises:
-        RequestError: The files do not allow it.
+        RequestError: The files do not allow the request.
     """
     try:
         yield
@@ -35,7 +35,7 @@ def refused_as(code: ErrorCode) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class SessionFailure:
-    """Why a recording or a replay ended before it should; its client is told the code and the text."""
+    """Why a recording or a replay ended early; its client gets the code and the text."""
 
     code: ErrorCode
     text: str

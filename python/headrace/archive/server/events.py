@@ -1,4 +1,4 @@
-"""The stream of recording events: started, progress, stopped. For watching; signals and queries are for bookkeeping."""
+"""The stream of recording events: started, progress, stopped. For monitoring; rely on signals and queries instead."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RecordingEvents:
         self._publication = publication
 
     def listener(self, channel: str) -> _Listener:
-        """Hears one recording and publishes what it hears."""
+        """A listener that publishes the events of one recording."""
         return _Listener(self._publication, channel)
 
 

@@ -1,4 +1,4 @@
-"""Answers that are several messages: they are sent as the client makes room, one listing of a session at a time."""
+"""Answers of several messages, sent as the client makes room, one listing of a session at a time."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _CC = 16
 
 
 def encode_descriptor(session_id: int, correlation_id: int, entry: CatalogEntry) -> bytes:
-    """A recording's description as a message: as it is in the catalog, with the request's ids."""
+    """A recording's description as a message: that of the catalog, with the request's ids."""
     ids = session_id.to_bytes(8, "little", signed=True) + correlation_id.to_bytes(8, "little", signed=True)
     return header_of("RecordingDescriptor") + ids + entry.descriptor.encode()[_CC:]
 
 
 class RecordingListing:
-    """Recordings from an id on that a filter lets through, at most so many."""
+    """At most a number of recordings, from an id on, that pass a filter."""
 
     def __init__(
         self,

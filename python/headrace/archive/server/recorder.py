@@ -1,4 +1,4 @@
-"""Steps all recordings, in the archive's turn or in a thread of its own: ``docs/design/0043-recorder-thread.md``."""
+"""Steps all recordings, in the archive's turn or in a separate thread: ``docs/internals/archive.md``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Recorder:
         self._rotation = Rotation()
 
     def take(self, session: RecordingSession) -> None:
-        """Step it from the next turn on."""
+        """Step a session from the next turn on."""
         self._arrived.append(session)
 
     def do_work(self) -> int:
@@ -38,7 +38,7 @@ class Recorder:
         return work_count
 
     def _step(self, session: RecordingSession) -> int:
-        """A turn of one session. An unexpected exception ends that recording with one note, and no other."""
+        """A turn of one session. An unexpected exception ends only that recording, with one note."""
         try:
             return session.do_work()
         except Exception as failure:
@@ -46,11 +46,11 @@ class Recorder:
             return 1
 
     def _fail(self, session: RecordingSession, failure: Exception) -> None:
-        """End a recording in order; one that fails at that is closed where it is."""
+        """End a recording in order; if that fails, close it where it is."""
         if session.failure is None and not session.is_stopped:
             session.fail(failure)
             return
-        self._log.error(f"recording_id={session.recording_id} cannot end in order: {failure!r}", failure)
+        self._log.error(f"recording_id={session.recording_id} cannot end cleanly: {failure!r}", failure)
         if not session.is_stopped:
             with contextlib.suppress(OSError):
                 session.close()

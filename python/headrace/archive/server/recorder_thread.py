@@ -1,9 +1,9 @@
-"""The recorder in a thread of its own, which sleeps while nothing is to be recorded.
+"""The recorder in a separate thread, which sleeps while there is nothing to record.
 
-A recording without a message for a while *rests*: the recorder gives it to the archive's thread, which looks at it in
-each of its turns and gives it back when there is something to do. So this thread costs nothing at rest, and what it
-would look at costs the archive's thread as much as in mode SHARED. A session has one owner at a time, and changes hands
-in a deque.
+A recording without a message for a while *rests*: the recorder hands it to the archive's thread, which looks at it in
+each of its turns and hands it back when there is something to do. So this thread costs nothing at rest, and resting
+sessions cost the archive's thread as much as in mode SHARED. A session has one owner at a time, and changes hands in a
+deque.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class RecorderThread(Recorder):
         self._resting: list[RecordingSession] = []
 
     def take(self, session: RecordingSession) -> None:
-        """Step it from now on."""
+        """Step a session from now on."""
         super().take(session)
         self._is_woken.set()
 
@@ -53,7 +53,7 @@ class RecorderThread(Recorder):
         return work_count
 
     def _rest(self) -> None:
-        """Give sessions away that have not moved for a while."""
+        """Hand over sessions that have not moved for a while."""
         now_ns = self._clock.monotonic_ns()
         moves, self._last_moves = self._last_moves, {}
         stepped, self._sessions = self._sessions, []
@@ -68,10 +68,10 @@ class RecorderThread(Recorder):
                 self._sessions.append(session)
 
     def look_at_resting(self) -> int:
-        """Take sessions back that have something to do; gives their number."""
+        """Hand sessions with work back to the recorder; returns their number."""
         while self._to_rest:
             self._resting.append(self._to_rest.popleft())
-        woken = [session for session in self._resting if session.has_work()]
+        woken = [session for session in self._resting if session.has_work]
         if woken:
             self._resting = [session for session in self._resting if session not in woken]
             for session in woken:
@@ -79,6 +79,6 @@ class RecorderThread(Recorder):
         return len(woken)
 
     def wake_for_good(self) -> None:
-        """End the wait, and have no further one: the archive ends."""
+        """End the wait for good, because the archive ends."""
         self._is_over = True
         self._is_woken.set()

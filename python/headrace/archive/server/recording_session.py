@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Protocol
 
-from headrace._exceptions import ClientError, HeadraceError
-from headrace._states import Life
+from headrace._agent.storage_space import is_out_of_space
+from headrace._base.exceptions import ClientError, HeadraceError
+from headrace._base.states import Life
 from headrace.archive.errors import SegmentError
 from headrace.archive.files.frames import TYPE_PADDING, read_frame
-from headrace.archive.files.storage_space import is_out_of_space
 from headrace.archive.protocol.codes import ErrorCode
 from headrace.archive.server.duty_cycle import work_count
 from headrace.archive.server.errors import SessionFailure
@@ -30,24 +30,24 @@ __all__ = ["RecordingSession"]
 
 
 class RecordingListener(Protocol):
-    """Hears how a recording goes on."""
+    """Called with the progress of a recording."""
 
     def on_started(self, session: RecordingSession) -> None:
-        """The first file is open."""
+        """Called when the first file is open."""
 
     def on_progress(self, session: RecordingSession) -> None:
-        """The recorded position has moved."""
+        """Called when the recorded position has moved."""
 
     def on_stopped(self, session: RecordingSession) -> None:
-        """Nothing more will be written."""
+        """Called when nothing more will be written."""
 
 
 class _BlockThere(Exception):
-    """There is something to record."""
+    """Raised by a handler that only looks whether there is a block to record."""
 
 
 def _leave(*_: object) -> None:
-    """A block that a handler refuses stays where it is."""
+    """A handler that refuses the block, so that it stays in the log."""
     raise _BlockThere
 
 
@@ -101,11 +101,12 @@ class RecordingSession:
 
     @property
     def is_recording(self) -> bool:
-        """True while it writes what comes."""
+        """True while it writes arriving messages."""
         return self.state is RecordingState.RECORDING
 
+    @property
     def has_work(self) -> bool:
-        """Whether a turn of a session that is recording would do something. Asked by the thread that may step it."""
+        """Whether a turn of a recording session would do something. Only for the thread that may step it."""
         if self._is_aborted or self._fault is not None:
             return True
         try:
@@ -115,15 +116,15 @@ class RecordingSession:
         return self.image.is_closed or self.image.is_end_of_stream
 
     def abort(self) -> None:
-        """Have it write nothing more; the next turn closes the files. From any thread."""
+        """Stop writing; the next turn closes the files. From any thread."""
         self._is_aborted = True
 
     def break_off(self, fault: Exception) -> None:
-        """Have it fail: something that no one expects has happened to it. From any thread."""
+        """Fail because of an unexpected exception. From any thread."""
         self._fault = fault
 
     def do_work(self) -> int:
-        """One turn: at most one block. Gives the work count, which is 0 for a few bytes (``duty_cycle.py``)."""
+        """One turn: at most one block. Returns the work count, which is 0 for a few bytes (``duty_cycle.py``)."""
         if self.state in (RecordingState.INIT, RecordingState.RECORDING):
             if self._fault is not None:
                 self.fail(self._fault)
@@ -135,7 +136,7 @@ class RecordingSession:
             return self._start()
         if self.state is RecordingState.INACTIVE:
             self.life.enter(RecordingState.STOPPED, f"closed at position={self.position}")
-            self._writer.close()
+            self._end_file()
             self._listener.on_stopped(self)
             return 1
         return 0
@@ -174,7 +175,7 @@ class RecordingSession:
         return 0
 
     def _note_end(self, image: Image) -> None:
-        """The image has no more; one that is closed before the end of its stream was lost."""
+        """Note why the image ended: if it was closed before the end of its stream, it was lost."""
         if image.is_end_of_stream:
             reason = "the stream ended"
         elif image.is_publication_revoked:
@@ -213,10 +214,18 @@ class RecordingSession:
     def close(self) -> None:
         """Stop writing now, for an archive that ends."""
         self.life.enter(RecordingState.STOPPED, "closed where it is")
-        self._writer.close()
+        self._end_file()
+
+    def _end_file(self) -> None:
+        try:
+            self._writer.end()
+        except OSError as failure:
+            if self.failure is None:
+                text = f"recording_id={self.recording_id} has ended, and could not be forced to the disk: {failure}"
+                self.failure = SessionFailure(ErrorCode.GENERIC, text, cause=failure)
 
     def close_counter(self) -> None:
-        """Give the position counter back; the last step, after the catalog knows where the recording stopped."""
+        """Free the position counter: the last step, after the catalog has the stop position."""
         if self._pending is not None:
             self._pending.cancel()
         else:

@@ -1,4 +1,4 @@
-"""All recordings of an archive: what is subscribed to for them, and a session for each image."""
+"""All recordings of an archive: their subscriptions, and a session for each image."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headrace._exceptions import ConfigError, HeadraceError
-from headrace._states import Life
+from headrace._agent.storage_space import is_out_of_space
+from headrace._base.exceptions import ConfigError, HeadraceError
+from headrace._base.states import Life
 from headrace.archive.files.segment_writer import SegmentWriter
-from headrace.archive.files.storage_space import is_out_of_space
 from headrace.archive.protocol.codes import ErrorCode, RecordingSignal, SourceLocation
 from headrace.archive.protocol.descriptor import RecordingDescriptor
+from headrace.archive.protocol.forcing import has_sound_end, least_sync_level
 from headrace.archive.protocol.requests import (
     ExtendRecordingRequest,
     ExtendRecordingRequest2,
@@ -51,7 +52,7 @@ _ENDED = (
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class RecordingSubscription:
-    """A subscription made for recording, and who asked for it."""
+    """A subscription made for recording, and the session that asked for it."""
 
     key: str
     channel: str
@@ -68,13 +69,13 @@ class RecordingSubscription:
 
     @property
     def subscription_id(self) -> int:
-        """What clients know it by."""
+        """Its id for clients."""
         assert self.subscription is not None, "it has an id only after it was added"
         return self.subscription.registration_id
 
     @property
     def is_awaited(self) -> bool:
-        """True until an image has come; so long it counts as a recording."""
+        """True until an image has come; until then it counts as a recording."""
         return self.life.state in _AWAITED
 
     @property
@@ -115,26 +116,27 @@ class Recordings:
         return found.session if found is not None else None
 
     def subscriptions(self) -> list[tuple[int, int, str]]:
-        """(subscription id, stream id, channel) of what is being recorded."""
+        """(subscription id, stream id, channel) of each subscription for recordings."""
         added = [one for one in self._by_key.values() if one.subscription is not None]
         return [(one.subscription_id, one.stream_id, one.channel) for one in added]
 
     # --- requests --------------------------------------------------------------------------------------------------
 
     def start(self, session: ControlSession, request: StartRecordingRequest | ExtendRecordingRequest) -> None:
-        """Record what arrives on a channel and stream, as new recordings or as the rest of one.
+        """Record the publishers of a channel and stream, as new recordings or as an extension of one.
 
-        The session is answered with the id of the subscription when the driver has added it.
+        The session gets the id of the subscription when the driver has added it.
 
         Raises:
-            RequestError: Limits, space, a recording that cannot be extended, or the channel is recorded already.
+            RequestError: A limit is reached, space is low, the recording cannot be extended, or the channel is recorded
+                already.
         """
         self.add(session, request)
 
     def add(
         self, session: ControlSession, request: StartRecordingRequest | ExtendRecordingRequest
     ) -> RecordingSubscription:
-        """As :meth:`start`; gives what becomes of the request."""
+        """As :meth:`start`; returns the outcome of the request."""
         channel, stream_id = request.channel, request.stream_id
         extended_id = request.recording_id if isinstance(request, ExtendRecordingRequest) else None
         self._check_limit()
@@ -193,7 +195,7 @@ class Recordings:
             self._stop(recorded, reason)
 
     def _check_limit(self) -> None:
-        """Count what records, and what waits for its first image; a subscription whose recordings ended is neither."""
+        """Check the number of active recordings and of subscriptions that wait for their first image."""
         limit = self._context.config.max_concurrent_recordings
         awaited = sum(one.is_awaited for one in self._by_key.values())
         if len(self._active) + awaited >= limit:
@@ -225,7 +227,7 @@ class Recordings:
             raise RequestError(ErrorCode.GENERIC, text)
 
     def _check_free(self, recording_id: int) -> None:
-        """Look for what works on a recording; its files may be asked to go after the request to extend it."""
+        """Refuse a recording whose files are being changed; a deletion may begin after the request to extend it."""
         if recording_id in self._active:
             raise RequestError(ErrorCode.ACTIVE_RECORDING, f"cannot extend active recording {recording_id}")
         if self._context.stored.has_deletion(recording_id):
@@ -240,7 +242,7 @@ class Recordings:
             raise RequestError(ErrorCode.STORAGE_SPACE, text)
 
     def stop_channel(self, channel: str, stream_id: int) -> None:
-        """Stop what was started with a channel and stream."""
+        """Stop the recordings of a channel and stream."""
         try:
             recorded = self._by_key.get(recording_key(channel, stream_id))
         except ConfigError as wrong:
@@ -251,7 +253,7 @@ class Recordings:
         self._stop(recorded)
 
     def stop_subscription(self, subscription_id: int) -> None:
-        """Stop what was started under an id."""
+        """Stop the recordings of a subscription."""
         for recorded in list(self._by_key.values()):
             if recorded.subscription is not None and recorded.subscription_id == subscription_id:
                 self._stop(recorded)
@@ -260,9 +262,9 @@ class Recordings:
         raise RequestError(ErrorCode.UNKNOWN_SUBSCRIPTION, text)
 
     def stop_recording(self, recording_id: int) -> bool:
-        """Stop one recording; true when its subscription was still there.
+        """Stop one recording; true if its subscription still existed.
 
-        Others of the subscription go on, as do images that come meanwhile; it is closed when none is left.
+        Other recordings of the subscription continue, also of new images; it is closed when none is left.
         """
         if self._context.catalog.find(recording_id) is None:
             raise RequestError(ErrorCode.UNKNOWN_RECORDING, f"unknown recording id: {recording_id}")
@@ -275,7 +277,7 @@ class Recordings:
         )
 
     def _release(self, recorded: RecordingSubscription, new: RecordingSubscriptionState, reason: str) -> bool:
-        """Take back the request for a subscription; false when it was."""
+        """Withdraw a request from a subscription; false if it was withdrawn before."""
         is_wanted = self._by_key.get(recorded.key) is recorded
         if is_wanted:
             del self._by_key[recorded.key]
@@ -309,7 +311,7 @@ class Recordings:
         return work_count
 
     def _guarded(self, step: Callable[[RecordingSubscription], int], recorded: RecordingSubscription) -> int:
-        """A step of one subscription. An unexpected exception ends its request with one note, and no other."""
+        """A step of one subscription. An unexpected exception ends only its request, with one note."""
         try:
             return step(recorded)
         except Exception as failure:
@@ -324,7 +326,7 @@ class Recordings:
             return 1
 
     def _look_after(self, active: Active) -> int:
-        """Tell of a recording that has begun, and end one that has stopped. An unexpected exception ends it alone."""
+        """Report a recording that has begun; end one that has stopped. An unexpected exception ends only this one."""
         session = active.session
         try:
             if active.first_signal is not None and not session.is_awaiting_counter:
@@ -337,14 +339,14 @@ class Recordings:
                 self._finish(active)
         except Exception as failure:
             if session.is_stopped or session.failure is not None:
-                text = f"recording_id={session.recording_id} cannot end in order: {failure!r}"
+                text = f"recording_id={session.recording_id} cannot end cleanly: {failure!r}"
                 self._context.log.error(text, failure)
             else:
                 session.break_off(failure)
         return 1
 
     def _subscribe(self, recorded: RecordingSubscription) -> int:
-        """Look whether the driver has added the subscription, and answer who asked for it."""
+        """Answer the session that asked for the subscription, once the driver has added it."""
         assert recorded.pending is not None, "asked for before it is looked at"
         try:
             recorded.subscription = recorded.pending.poll()
@@ -470,14 +472,15 @@ class Recordings:
         first_signal: RecordingSignal,
         note_start: Callable[[], object],
     ) -> None:
-        """Begin to record an image. What can be refused comes before what changes: the counter, then the catalog."""
+        """Begin to record an image. All checks come before the changes: the counter, then the catalog."""
         context, recording_id = self._context, descriptor.recording_id
         writer = SegmentWriter(
             context.storage,
             recording_id,
             descriptor.geometry,
             image.join_position,
-            sync_level=context.config.file_sync_level,
+            sync_level=max(context.config.file_sync_level, least_sync_level(recorded.original_channel)),
+            forces_end=has_sound_end(recorded.original_channel),
             checksum=context.record_checksum,
             on_note=context.log.warning,
         )
@@ -529,7 +532,7 @@ class Recordings:
         return True
 
     def _finish(self, active: Active) -> None:
-        """Tell of a recording whose end is in the catalog."""
+        """Report the end of a recording, which the catalog has."""
         context, session, recorded = self._context, active.session, active.recorded
         recording_id = session.recording_id
         del self._active[recording_id]

@@ -1,7 +1,7 @@
-"""The first step of an archive that starts: what an archive that died had begun is finished, and its recordings end.
+"""Recovers after the archive before this one died: finishes what it had begun, and ends its recordings.
 
-Where a recording ended is found in its files (``files/stop_position.py``). A recording whose files no death explains is
-skipped, by name, until a person has looked at it.
+The end of a recording is found in its files (``files/stop_position.py``). If a kill does not explain the files of a
+recording, it is skipped and named, until a person has looked at it.
 """
 
 from __future__ import annotations
@@ -10,20 +10,27 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from headrace._states import NoEvents
+from headrace._base.states import NoEvents
 from headrace.archive.errors import ArchiveFileError
-from headrace.archive.files.begun_steps import delete_all, finish_begun, is_delete_all_begun, tell_hidden
 from headrace.archive.files.catalog import Catalog
 from headrace.archive.files.checksum import checksum_named
 from headrace.archive.files.older_layouts import finish_upgrade, is_upgrade_begun
+from headrace.archive.files.pending_operations import (
+    delete_all,
+    finish_pending,
+    is_delete_all_begun,
+    tell_hidden,
+)
+from headrace.archive.files.segment_writer import force_segments
 from headrace.archive.files.stop_position import check_entry, recovered_stop_position, segment_bases
-from headrace.archive.server.stored import StoredRecordings
+from headrace.archive.protocol.forcing import has_sound_end
+from headrace.archive.server.recording_store import StoredRecordings
 from headrace.positions import segment_name
 
 if TYPE_CHECKING:
-    from headrace._states import EventSink
+    from headrace._agent.storage import Storage
+    from headrace._base.states import EventSink
     from headrace.archive.files.checksum import Checksum
-    from headrace.archive.files.storage import Storage
     from headrace.archive.protocol.descriptor import RecordingDescriptor
     from headrace.archive.server.config import ArchiveConfig
 
@@ -36,11 +43,11 @@ class Recovery:
 
     Attributes:
         now_ms: Time for stop timestamps.
-        on_note: Told what was done, and of each recording that is skipped because no death explains its files.
-        checksum: What frames may carry.
+        on_note: Called with a text for each change, and for each recording that is skipped.
+        checksum: The checksum that frames may carry.
         sync_level: How changes are forced to the medium.
         on_step: Called before each step that may take long.
-        events: Told of recordings that stop, or are skipped.
+        events: Gets the recordings that stop, or are skipped.
     """
 
     now_ms: int
@@ -66,12 +73,12 @@ def open_files(
         config: Settings of the archive.
         storage: Its files.
         now_ms: Time for stop timestamps.
-        on_note: Told what was done.
-        events: Told of recordings that stop, or are skipped.
+        on_note: Called with a text for each change.
+        events: Gets the recordings that stop, or are skipped.
         on_step: Called before each step that may take long.
 
     Raises:
-        ArchiveFileError: The catalog is damaged in a way that no death explains.
+        ArchiveFileError: The catalog is damaged in a way that a kill does not explain.
         OSError: The disk refuses.
     """
     if config.directory_delete_on_start or is_delete_all_begun(storage):
@@ -108,15 +115,15 @@ def open_files(
 
 
 def recover(catalog: Catalog, storage: Storage, how: Recovery) -> None:
-    """Finish what an archive that died had begun, and give every recording that was active its stop position.
+    """Finish what an archive that died had begun, and set the stop position of every recording that was active.
 
     Args:
         catalog: The catalog, opened for writing.
         storage: The archive's files.
-        how: Time, checksum, and who is told.
+        how: How to recover.
     """
     how.on_step()
-    finish_begun(catalog, storage, how.sync_level, how.on_note)
+    finish_pending(catalog, storage, how.sync_level, how.on_note)
     tell_hidden(catalog, storage, how.on_note)
     stored = StoredRecordings(catalog, how.events)
     active = [entry for entry in catalog if entry.descriptor.is_active]
@@ -127,19 +134,28 @@ def recover(catalog: Catalog, storage: Storage, how: Recovery) -> None:
         try:
             check_entry(catalog, storage, entry)
             found = bases.get(entry.recording_id, ())
-            stop = recovered_stop_position(storage, entry.descriptor, how.checksum, how.on_note, bases=found)
-            _force(storage, entry.descriptor, stop, how.sync_level)
+            # Nothing was forced, so that a gap is of a power failure. What follows it is kept aside.
+            ends_at_gap = how.sync_level == 0 and has_sound_end(entry.descriptor.original_channel)
+            stop = recovered_stop_position(
+                storage, entry.descriptor, how.checksum, how.on_note, bases=found, is_repair=ends_at_gap
+            )
+            if ends_at_gap:
+                left = segment_bases(storage).get(entry.recording_id, ())
+                force_segments(storage, entry.recording_id, sorted(left))
+            else:
+                _force(storage, entry.descriptor, stop, how.sync_level)
         except (ArchiveFileError, OSError) as damage:
             _leave_alone(stored, entry.recording_id, damage, how.on_note)
             continue
-        stored.stopped(entry.recording_id, stop, how.now_ms, "the archive before this one died")
+        stored.stopped(entry.recording_id, stop, how.now_ms, "the archive's previous run died")
         how.on_note(f"recovered recording_id={entry.recording_id} stop_position={stop}")
 
 
 def _force(storage: Storage, descriptor: RecordingDescriptor, stop: int, sync_level: int) -> None:
-    """Force the last block to the medium: a kill may have left it in the memory of the machine alone.
+    """Force the last block to the medium: after a kill it may only be in the memory of the machine.
 
-    Before the catalog says that it is recorded; a power cut after that would leave a stop position without frames.
+    This comes before the catalog says that it is recorded: otherwise a power cut could leave a stop position without
+    frames.
     """
     if sync_level == 0 or stop == descriptor.start_position:
         return
@@ -154,7 +170,7 @@ def _force(storage: Storage, descriptor: RecordingDescriptor, stop: int, sync_le
 def _leave_alone(
     stored: StoredRecordings, recording_id: int, damage: Exception, on_note: Callable[[str], object]
 ) -> None:
-    """Skip a recording that cannot be told where it ends, and start; the next start looks at it again."""
+    """Skip a recording whose end cannot be found, and start without it; the next start looks at it again."""
     stored.left_alone(recording_id, str(damage))
     on_note(
         f"recording_id={recording_id} is skipped, and its files stay as they are: {damage}; restore the archive's "

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from headrace._exceptions import HeadraceError
-from headrace._results import OfferResult
-from headrace._states import Life
+from headrace._base.exceptions import HeadraceError
+from headrace._base.results import OfferResult
+from headrace._base.states import Life
 from headrace.archive.files.frames import read_frame
 from headrace.archive.protocol.codes import ErrorCode
 from headrace.archive.server.duty_cycle import work_count
@@ -19,8 +19,8 @@ from headrace.archive.server.states import REPLAY, ReplayState
 from headrace.positions import FRAME_ALIGNMENT, HEADER_LENGTH, align, segment_name
 
 if TYPE_CHECKING:
+    from headrace._agent.storage import Storage, StorageFile
     from headrace.archive.files.checksum import Checksum
-    from headrace.archive.files.storage import Storage, StorageFile
     from headrace.archive.protocol.descriptor import RecordingDescriptor
     from headrace.archive.server.control_session import ControlSession
     from headrace.archive.server.counters import ArchiveCounters
@@ -31,7 +31,7 @@ __all__ = ["Limit", "LimitState", "ReplayMeans", "ReplayRequester", "ReplaySessi
 
 
 class LimitState(NamedTuple):
-    """How far a replay may go."""
+    """Whether a replay's limit may still move."""
 
     position: int
     may_move: bool
@@ -40,10 +40,10 @@ class LimitState(NamedTuple):
 
 
 class Limit(Protocol):
-    """How far a replay may go now."""
+    """The position up to which a replay may go now."""
 
     def state(self) -> LimitState:
-        """Asked again whenever the replay has come as far as it could."""
+        """The limit, asked for again whenever the replay has reached the last one."""
 
 
 class _ChecksumMismatch(Exception):
@@ -57,9 +57,9 @@ class ReplayRequester:
     """Who asked for a replay.
 
     Attributes:
-        session: The client's.
-        correlation_id: Of the request.
-        number: Of the replay, among all of this archive.
+        session: The client's session.
+        correlation_id: The id of the request.
+        number: The archive's id of the replay.
     """
 
     session: ControlSession
@@ -69,12 +69,12 @@ class ReplayRequester:
 
 @dataclass(frozen=True, slots=True)
 class ReplaySpan:
-    """What of a recording is replayed.
+    """The range of a replay.
 
     Attributes:
         position: Where it starts.
-        stop: How far there is something to replay now.
-        replay_limit: Where it ends; what the frame at this position belongs to is still sent.
+        stop: The end of what can be replayed now.
+        replay_limit: Where it ends; a frame that begins before this position is still sent whole.
         limit: What may move ``stop``; ``None`` for a recording that has stopped.
     """
 
@@ -86,15 +86,15 @@ class ReplaySpan:
 
 @dataclass(frozen=True, slots=True)
 class ReplayMeans:
-    """What a replay reads with.
+    """What a replay needs to read files.
 
     Attributes:
         storage: The archive's files.
-        clock: Time.
+        clock: The clock.
         timeout_ns: How long to wait for the first file, and for a subscriber.
-        io_length: Most bytes read at once.
-        checksum: To check what is read.
-        counters: Told of reads.
+        io_length: Most bytes to read at once.
+        checksum: The checksum of the frames, to check them.
+        counters: The counters of reads.
     """
 
     storage: Storage
@@ -106,14 +106,14 @@ class ReplayMeans:
 
 
 class ReplaySession:
-    """One replay under way.
+    """One active replay.
 
     Args:
         requester: Who asked for it.
         descriptor: The recording.
-        publication: Where to, at the first position.
-        span: What of the recording.
-        means: What it reads with.
+        publication: The publication to replay to, at the first position.
+        span: The range.
+        means: What it needs to read files.
     """
 
     def __init__(
@@ -163,16 +163,16 @@ class ReplaySession:
 
     @property
     def position(self) -> int:
-        """Up to where it was sent."""
+        """The end of what was sent."""
         return self._position
 
     @property
     def segment_base(self) -> int:
-        """Where the segment file begins that it reads, or is about to."""
+        """The base of the segment file that it reads, or will read next."""
         return self._geometry.segment_base(self._position)
 
     def abort(self, reason: str | None = None) -> None:
-        """End without sending the rest; the client that reads the replay is told the reason, if there is one."""
+        """End without sending the rest; the client gets the reason, if there is one."""
         if self.is_done:
             return
         if reason is not None:
@@ -186,7 +186,7 @@ class ReplaySession:
         self.life.enter(ReplayState.DONE, "the client stopped it")
 
     def do_work(self) -> int:
-        """One turn: at most one block. Gives how much there was to do; a trickle is nothing to hurry for."""
+        """One turn: at most one block. Returns the work count, which is 0 for a few bytes (``duty_cycle.py``)."""
         if self.state is ReplayState.REPLAYING:
             return self._replay()
         if self.state is ReplayState.INIT:
@@ -196,7 +196,7 @@ class ReplaySession:
         return 0
 
     def fail(self, cause: Exception) -> None:
-        """End because the archive cannot go on with it."""
+        """End because of a failure of the archive."""
         self._break(f"cannot replay recording {self.recording_id}: {cause}", cause)
 
     def _break(self, text: str, cause: Exception | None = None) -> int:
@@ -205,7 +205,7 @@ class ReplaySession:
         return 1
 
     def _refuse(self, code: ErrorCode, text: str) -> int:
-        """End because of what the client asked for, or did."""
+        """End because of the client's request or behaviour."""
         self.failure = SessionFailure(code, text, is_clients_doing=True)
         self.life.enter(ReplayState.DONE, text)
         return 1
@@ -285,7 +285,7 @@ class ReplaySession:
         return self._send_block()
 
     def _advance_stop(self) -> bool:
-        """Look how far the replay may go by now; false when there is nothing to send now, or ever."""
+        """Update how far the replay may go; false when there is nothing to send now, or ever."""
         if self._limit is None:
             self._finish()
             return False
@@ -341,11 +341,11 @@ class ReplaySession:
         )
 
     def _stay(self, position: int, *, is_malformed: bool) -> int:
-        """No whole frame could be read: wait for a limit that cuts it, or end where it is damaged."""
+        """Handle a frame that cannot be read whole: wait if the limit cuts it, else end because it is damaged."""
         if not is_malformed and self._limit is not None and not self._limit.state().is_at_frame:
             self._is_cut = True
             return 0
-        what = "" if is_malformed else ": the frame there is longer than what is stored of it"
+        what = "" if is_malformed else ": the file ends within the frame"
         return self._break(f"unexpected end of recording at position={position}{what}, {self._file_path()}")
 
     def _read(self, header: memoryview, rest: memoryview) -> int:
@@ -377,7 +377,7 @@ class ReplaySession:
             file.close()
 
     def close(self) -> None:
-        """End the stream in order when all of it was sent, else take it away from the subscriber."""
+        """End the stream in order if all of it was sent, else revoke it."""
         is_whole = self.state is ReplayState.SENT
         self.life.enter(ReplayState.DONE, "its publication is closed" if is_whole else "the archive closes")
         try:

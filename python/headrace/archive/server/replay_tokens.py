@@ -1,4 +1,4 @@
-"""Tokens with which a client asks for a replay over another connection than that of its session."""
+"""Tokens with which a client asks for a replay over a connection other than that of its session."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Token:
 
 
 class ReplayTokens:
-    """Each names a control session and a recording, for a while. Who does not have one cannot guess it."""
+    """Tokens, each of which stands for a control session and a recording for a while, and cannot be guessed."""
 
     def __init__(self, clock: Clock, valid_ns: int, chance: random.Random) -> None:
         self._clock = clock
@@ -39,7 +39,7 @@ class ReplayTokens:
         self._tokens: dict[int, _Token] = {}
 
     def issue(self, session: ControlSession, recording_id: int) -> int:
-        """A new token.
+        """Issue a new token.
 
         Raises:
             RequestError: The session has too many that are still valid.
@@ -58,13 +58,13 @@ class ReplayTokens:
         return token
 
     def session_of(self, token: int, recording_id: int) -> ControlSession | None:
-        """The session that has the token for a recording, as long as it is valid."""
+        """The session of a token for a recording, while the token is valid."""
         self._expire()
         found = self._tokens.get(token)
         return found.session if found is not None and found.recording_id == recording_id else None
 
     def drop(self, session: ControlSession) -> None:
-        """The session has ended."""
+        """Drop the tokens of a session that has ended."""
         for token in [token for token, one in self._tokens.items() if one.session is session]:
             del self._tokens[token]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headrace._exceptions import HeadraceError
+from headrace._base.exceptions import HeadraceError
 from headrace.archive.protocol.codes import ErrorCode
 from headrace.archive.protocol.requests import BoundedReplayRequest, ReplayRequest
 from headrace.archive.server.context import Context
@@ -36,7 +36,7 @@ UNTIL_NOW = -2
 
 
 class _RecordingLimit:
-    """As far as a session has recorded."""
+    """The recorded position of an active recording."""
 
     def __init__(self, session: RecordingSession) -> None:
         self._session = session
@@ -48,7 +48,7 @@ class _RecordingLimit:
 
 
 class _StoppedLimit:
-    """As far as a recording went."""
+    """The stop position of a stopped recording."""
 
     def __init__(self, stop_position: int) -> None:
         self._state = LimitState(stop_position, False, True)
@@ -58,7 +58,7 @@ class _StoppedLimit:
 
 
 class _CounterLimit:
-    """As far as a client's counter says, and no further than what is recorded."""
+    """The value of a client's counter, but at most the recorded position."""
 
     def __init__(self, client: Client, counter_id: int, recorded: Limit) -> None:
         self._counters = client.counters
@@ -94,7 +94,7 @@ class Replays:
         self._next_number = 1
 
     def start(self, session: ControlSession, request: ReplayRequest) -> None:
-        """Begin a replay; it is acknowledged when the driver has added its stream and its first frame was found.
+        """Begin a replay; the client gets its id when the driver has added the stream and the first frame was found.
 
         Raises:
             RequestError: See the specification's list of checks.
@@ -139,7 +139,7 @@ class Replays:
         )
 
     def _means(self, io_length: int) -> ReplayMeans:
-        """What a replay reads with: the archive's files, in blocks no longer than the client asks for."""
+        """What a replay needs to read files, in blocks no longer than the client asks for."""
         context, most = self._context, self._context.config.file_io_max_length
         return ReplayMeans(
             context.storage,
@@ -194,7 +194,7 @@ class Replays:
             ("file.io.max.length", self._context.config.file_io_max_length),
         ):
             if 0 < value < descriptor.mtu_length:
-                text = f"{name}={value} < mtuLength={descriptor.mtu_length}: it takes no whole frame"
+                text = f"{name}={value} < mtuLength={descriptor.mtu_length}: it cannot hold a whole frame"
                 raise RequestError(ErrorCode.GENERIC, text)
 
     @staticmethod
@@ -213,7 +213,7 @@ class Replays:
             if stop == position:
                 text = (
                     "When replaying and stopping the replay length must be non-zero, recordingId="
-                    f"{descriptor.recording_id}: nothing follows position={position}"
+                    f"{descriptor.recording_id}: the recording ends at position={position}"
                 )
                 raise RequestError(ErrorCode.EMPTY_RECORDING, text)
             return stop - position
@@ -253,25 +253,25 @@ class Replays:
             raise RequestError(ErrorCode.GENERIC, text) from None
 
     def stop(self, replay_id: int, session: ControlSession) -> None:
-        """End one replay, if it is there, for a client."""
+        """End one replay for a client, if it is active."""
         found = self._sessions.get(replay_id >> 32)
         if found is not None and found.replay_id == replay_id:
             found.abort(self._reason_of(session, found))
 
     def stop_all(self, recording_id: int, session: ControlSession) -> None:
-        """End all replays of a recording, or all with -1, for a client."""
+        """End all replays of a recording for a client, or with -1 all replays."""
         for one in self._sessions.values():
             if recording_id in (NULL_VALUE, one.recording_id):
                 one.abort(self._reason_of(session, one))
 
     def end_all(self, recording_id: int, reason: str) -> None:
-        """End all replays of a recording because of what becomes of it; the clients that read them are told."""
+        """End all replays of a recording because of a change of it; their clients get the reason."""
         for one in self._sessions.values():
             if one.recording_id == recording_id:
                 one.abort(reason)
 
     def end_of(self, session: ControlSession) -> None:
-        """End the replays of a client that the archive does not accept any more."""
+        """End the replays of a client that the archive no longer accepts."""
         for one in self._sessions.values():
             if one.session is session:
                 one.abort(session.end_reason)
@@ -285,17 +285,17 @@ class Replays:
         return any(one.recording_id == recording_id for one in self._sessions.values())
 
     def reads_before(self, recording_id: int, position: int) -> bool:
-        """True while a replay of a recording is in a segment file that begins before a position."""
+        """True while a replay of a recording reads a segment file that begins before a position."""
         first = self.first_segment_read(recording_id)
         return first is not None and first < position
 
     def first_segment_read(self, recording_id: int) -> int | None:
-        """Where the first segment file begins that a replay of a recording is in; ``None`` without replays."""
+        """The base of the first segment file that replays of a recording read; ``None`` without replays."""
         bases = [one.segment_base for one in self._sessions.values() if one.recording_id == recording_id]
         return min(bases, default=None)
 
     def do_work(self) -> int:
-        """One turn: a block for each session in turn, and the end of those that are done."""
+        """One turn: a block for each session in turn; closes sessions that are done."""
         return self._rotation.do_work(self._sessions.items(), self._step)
 
     def _step(self, numbered: tuple[int, ReplaySession]) -> int:
@@ -310,7 +310,7 @@ class Replays:
             try:
                 self._finish(one)
             except Exception as failure:
-                text = f"a replay of recording_id={one.recording_id} cannot end in order: {failure!r}"
+                text = f"a replay of recording_id={one.recording_id} cannot end cleanly: {failure!r}"
                 self._context.log.error(text, failure)
         return work_count
 

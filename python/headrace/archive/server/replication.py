@@ -1,21 +1,22 @@
 """One replication: a recording of another archive, replayed by that archive and recorded by this one.
 
-Its states: ``states.py``; their order and what is said in each: ``docs/design/0039-replication.md``. It never waits:
-what it does is a generator that yields wherever something has to come first, and each turn of the archive goes on with
-it. What comes from the other archive comes through a link, what arrives is recorded as any other extension.
+Its states: ``states.py``; their order and the messages in each: ``docs/internals/archive.md``. It never waits: its
+work is a generator that yields wherever it depends on something else, and each turn of the archive continues it. It
+asks the other archive over a link, and records the arriving stream as any other extension.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from headrace._exceptions import HeadraceError
-from headrace._states import Life
-from headrace.archive.client import requests, steps
-from headrace.archive.files.storage_space import is_out_of_space
+from headrace._agent.storage_space import is_out_of_space
+from headrace._agent.tasks import Task
+from headrace._base.exceptions import HeadraceError
+from headrace._base.states import Life
+from headrace.archive.client import calls, steps
 from headrace.archive.protocol.codes import ErrorCode, RecordingSignal, SourceLocation
 from headrace.archive.protocol.requests import ExtendRecordingRequest2, ReplayRequest, StopReplayRequest
 from headrace.archive.protocol.retention import without_retention
@@ -26,10 +27,10 @@ from headrace.positions import NULL_VALUE, segment_name
 
 if TYPE_CHECKING:
     from headrace.archive.client.exchange import Steps
-    from headrace.archive.client.link import ArchiveLink
+    from headrace.archive.client.session_link import ArchiveLink
     from headrace.archive.protocol.descriptor import RecordingDescriptor
     from headrace.archive.server.context import Context
-    from headrace.archive.server.deletions import Asked
+    from headrace.archive.server.deletions import ReplyTo
     from headrace.archive.server.recording_session import RecordingSession
     from headrace.archive.server.recordings import Recordings, RecordingSubscription
     from headrace.client import ExclusivePublication, Subscription
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 __all__ = ["Replication", "Wanted"]
 
 T = TypeVar("T")
-Stepped = Generator[None, None, T]
 
 # While nothing is awaited from the other archive, it is looked at so often.
 _LOOK_INTERVAL_NS = 100_000_000
@@ -48,21 +48,21 @@ _MERGED_TRANSPORTS = 2
 
 
 class _RecordingEndedError(Exception):
-    """The recording that the replication fills has ended, or was stopped, before the replication had."""
+    """The replication's recording has ended, or was stopped, before the replication."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a client asked to replicate. ``None`` and an empty text stand for what it did not say.
+    """A client's request to replicate. ``None`` and an empty text stand for what it left open.
 
     Attributes:
         source_id: The recording in the other archive.
-        destination_id: The one to fill here; ``None`` for a new one.
+        destination_id: The recording to fill here; ``None`` for a new one.
         stop_position: Where to end.
         tags: Tags of the channel and of the subscription.
         live_destination: Where the publisher of the source sends.
         channel: Where the other archive is to replay to.
-        session_id: Of the replay's stream.
+        session_id: The session id of the replay's stream.
         file_io_max_length: Most bytes that the other archive reads at once.
         timeout_s: How long an answer may take.
     """
@@ -79,13 +79,13 @@ class Wanted:
 
     @property
     def has_destinations(self) -> bool:
-        """Whether the subscription has destinations instead of an address of its own."""
+        """Whether the subscription has destinations instead of an address."""
         return bool(self.live_destination) or self.tags != (None, None)
 
     def stream_session_id(self, source: RecordingDescriptor) -> int | None:
-        """The session id of the stream; a live stream has its own, and the replay must have the same.
+        """The session id of the stream; the replay must have the same as a live stream.
 
-        ``None`` where the replay comes through a connection to the other archive: nothing else comes there.
+        ``None`` if the replay comes through a connection to the other archive, which carries nothing else.
         """
         if self.channel.is_response:
             return None
@@ -94,7 +94,7 @@ class Wanted:
         return self.session_id
 
     def subscription_channel(self, session_id: int | None, replication_id: int) -> str:
-        """What is subscribed to."""
+        """The channel of the subscription."""
         if self.channel.is_response:
             # The tag makes it another channel than that of a second replication from the same archive.
             return self.channel.with_parameters(rejoin="false", tags=replication_id)
@@ -108,14 +108,14 @@ class Wanted:
 
     @property
     def replay_destination(self) -> str:
-        """Where the replay comes, as a destination of the subscription."""
+        """The destination of the subscription for the replay."""
         plain = ChannelUri(f"aeron:{self.channel.media}")
         return plain.with_parameters(
             endpoint=self.channel.get("endpoint"), interface=self.channel.get("interface")
         )
 
     def replay_channel(self, session_id: int | None, endpoint: str | None) -> str:
-        """Where the other archive is told to replay to."""
+        """The channel to which the other archive is asked to replay."""
         channel = ChannelUri(self.channel.with_parameters(session_id=session_id, endpoint=endpoint))
         if not self.live_destination:
             return channel.with_parameters()
@@ -127,14 +127,14 @@ class Replication:
     """One replication, from the request to its end. Its owner calls :meth:`do_work` each turn until :attr:`is_done`."""
 
     def __init__(
-        self, asked: Asked, wanted: Wanted, link: ArchiveLink, context: Context, recordings: Recordings
+        self, reply_to: ReplyTo, wanted: Wanted, link: ArchiveLink, context: Context, recordings: Recordings
     ) -> None:
-        """``asked``: who is told, under the id of the replication."""
+        """`reply_to` is the session to inform, and the id of the replication."""
         self.wanted = wanted
         self.life = Life(REPLICATION)
         self.destination_id = wanted.destination_id
         """The recording that is filled, once there is one."""
-        self._asked = asked
+        self._reply_to = reply_to
         self._link = link
         self._context = context
         self._recordings = recordings
@@ -148,11 +148,11 @@ class Replication:
 
     @property
     def is_done(self) -> bool:
-        """True when it has ended and its client was told."""
+        """True when it has ended and its client knows."""
         return self.life.state is ReplicationState.DONE
 
     def do_work(self) -> int:
-        """One turn; gives 1 if it came further."""
+        """One turn; returns 1 if it made progress."""
         before = self.life.state
         try:
             next(self._run)
@@ -166,14 +166,14 @@ class Replication:
         except HeadraceError as failure:
             self._fail(ErrorCode.GENERIC, str(failure))
         except Exception as failure:
-            which = f"replication {self._asked.correlation_id}: {failure!r}"
+            which = f"replication {self._reply_to.correlation_id}: {failure!r}"
             self._context.log.error("a replication failed", failure, which)
             code = ErrorCode.STORAGE_SPACE if is_out_of_space(failure) else ErrorCode.GENERIC
             self._fail(code, str(failure) or repr(failure))
         return int(self.life.state is not before)
 
     def stop(self) -> None:
-        """End it where it is: a client wants that."""
+        """End it where it is, for a client."""
         self._end("a client stopped it")
 
     def abandon(self) -> None:
@@ -185,7 +185,7 @@ class Replication:
 
     # --- the course of things --------------------------------------------------------------------------------------
 
-    def _replicate(self) -> Stepped[None]:
+    def _replicate(self) -> Task[None]:
         wanted = self.wanted
         yield from self._connected()
         self.life.enter(ReplicationState.DESCRIBING, "the other archive serves it")
@@ -215,16 +215,16 @@ class Replication:
             if recording.position >= source.stop_position != NULL_VALUE:
                 self._signal(RecordingSignal.SYNC, recording.position, subscription.registration_id)
 
-    def _connected(self) -> Stepped[None]:
+    def _connected(self) -> Task[None]:
         while not self._link.is_ready:
             if self._link.failure is not None:
                 text = f"Replication connection failed={self._link.failure}"
                 raise RequestError(ErrorCode.REPLICATION_CONNECTION_FAILURE, text)
             yield
 
-    def _described(self) -> Stepped[RecordingDescriptor]:
+    def _described(self) -> Task[RecordingDescriptor]:
         wanted = self.wanted
-        source = yield from self._answer(requests.find_recording(wanted.source_id))
+        source = yield from self._answer(calls.find_recording(wanted.source_id))
         if source is None:
             text = f"unknown src recording id {wanted.source_id}"
             raise RequestError(ErrorCode.UNKNOWN_RECORDING, text)
@@ -234,14 +234,14 @@ class Replication:
         if 0 < wanted.file_io_max_length < source.mtu_length:
             raise _refused(
                 f"fileIoMaxLength={wanted.file_io_max_length} < mtuLength={source.mtu_length}: "
-                "it takes no whole frame"
+                "it cannot hold a whole frame"
             )
         if wanted.live_destination and not source.is_active:
             raise _refused("cannot live merge without active source recording")
         return source
 
     def _prepared(self, source: RecordingDescriptor) -> int | None:
-        """Have a recording to fill, and find where to go on; ``None`` when nothing is to be copied."""
+        """Find or add the recording to fill, and where to continue; ``None`` when there is nothing to copy."""
         destination_id = self.destination_id
         found = None if destination_id is None else self._context.catalog.find(destination_id)
         if destination_id is not None and found is None:
@@ -269,8 +269,8 @@ class Replication:
     def _make_empty(self, source: RecordingDescriptor) -> None:
         context = self._context
         empty = source.replace(
-            control_session_id=self._asked.session.session_id,
-            correlation_id=self._asked.correlation_id,
+            control_session_id=self._reply_to.session.session_id,
+            correlation_id=self._reply_to.correlation_id,
             stop_position=source.start_position,
             stop_timestamp=source.start_timestamp,
             # How long a copy keeps what it has is said where the copy is.
@@ -298,18 +298,18 @@ class Replication:
             empty = empty.replace(original_channel=channel)
         context.stored.refill(empty)
 
-    def _source_position(self) -> Stepped[int]:
-        position = yield from self._answer(requests.recording_position(self.wanted.source_id))
+    def _source_position(self) -> Task[int]:
+        position = yield from self._answer(calls.recording_position(self.wanted.source_id))
         if position is None:
             raise _refused("cannot live merge without active source recording")
         return position
 
-    def _extended(self, source: RecordingDescriptor, session_id: int | None) -> Stepped[Subscription]:
-        """Have what comes recorded at the end of the copy."""
-        wanted, replication_id = self.wanted, self._asked.correlation_id
+    def _extended(self, source: RecordingDescriptor, session_id: int | None) -> Task[Subscription]:
+        """Begin to record the arriving stream at the end of the copy."""
+        wanted, replication_id = self.wanted, self._reply_to.correlation_id
         assert self.destination_id is not None, "prepared before"
         recorded = self._recorded = self._recordings.add(
-            self._asked.session,
+            self._reply_to.session,
             ExtendRecordingRequest2(
                 correlation_id=replication_id,
                 recording_id=self.destination_id,
@@ -327,7 +327,7 @@ class Replication:
 
     def _replayed(
         self, subscription: Subscription, source: RecordingDescriptor, session_id: int | None, begin: int
-    ) -> Stepped[None]:
+    ) -> Task[None]:
         wanted = self.wanted
         way_back = (yield from self._way_back(subscription)) if wanted.channel.is_response else None
         endpoint = wanted.channel.get("endpoint")
@@ -346,8 +346,8 @@ class Replication:
         self._replay = yield from self._answer(steps.replay_started(request, way_back))
         self._link.await_error(self._replay[1])
 
-    def _way_back(self, subscription: Subscription) -> Stepped[ExclusivePublication]:
-        """A connection to the other archive, through which the replay comes back to the subscription."""
+    def _way_back(self, subscription: Subscription) -> Task[ExclusivePublication]:
+        """Open a connection to the other archive, through which the replay comes back to the subscription."""
         pending = self._link.request_way_back(subscription)
         self._undo.callback(pending.cancel)
         opened = yield from self._until(pending.poll, "the driver did not open the connection of the replay")
@@ -367,7 +367,7 @@ class Replication:
         ends = (source.stop_position, NULL_VALUE if (stop := self.wanted.stop_position) is None else stop)
         return any(end != NULL_VALUE and recording.position >= end for end in ends)
 
-    def _merged(self, subscription: Subscription, recording: RecordingSession) -> Stepped[None]:
+    def _merged(self, subscription: Subscription, recording: RecordingSession) -> Task[None]:
         """Let the live stream take over from the replay."""
         wanted, image = self.wanted, recording.image
         near, is_added = min(image.term_length // 4, _JOIN_LENGTH_MAX), False
@@ -386,16 +386,16 @@ class Replication:
 
     # --- waiting ---------------------------------------------------------------------------------------------------
 
-    def _answer(self, what: Steps[T]) -> Stepped[T]:
-        """What the other archive answers; it may take as long as any answer."""
+    def _answer(self, what: Steps[T]) -> Task[T]:
+        """Wait, at most the time-out, for an answer of the other archive."""
         asked = self._link.ask(what)
         while not asked.is_done:
             self._check_recording()
             yield
         return self._link.answer(asked)
 
-    def _until(self, found: Callable[[], T | None], missing: str = "") -> Stepped[T]:
-        """Go on when something is there; where it is said what is missing, for as long as an answer may take."""
+    def _until(self, found: Callable[[], T | None], missing: str = "") -> Task[T]:
+        """Continue when a condition holds; with `missing`, raise if it does not within the time-out of an answer."""
         deadline = self._context.clock.deadline(self.wanted.timeout_s if missing else None)
         while (value := found()) is None:
             self._check_recording()
@@ -421,15 +421,15 @@ class Replication:
     # --- the end ---------------------------------------------------------------------------------------------------
 
     def _late(self) -> str:
-        """What the other archive has said of its replay since it began, to follow a text."""
+        """The other archive's later error about its replay, to append to a text."""
         error = None if self._replay is None else self._link.late_error(self._replay[1])
         return "" if error is None else f": {error}"
 
     def _end_with_recording(self) -> None:
-        """The copy has ended. Why it has, its client was told, unless the source is to blame."""
+        """End because the recording has ended. The client knows why, unless the source is the cause."""
         recording = self._recording
         if recording is None or recording.failure is not None:
-            self._end("what it filled could not be recorded, or a client stopped it")
+            self._end("its recording failed, or a client stopped it")
             return
         image = recording.image
         if recording.is_cut_off or image.is_publication_revoked:
@@ -446,13 +446,13 @@ class Replication:
         self._fail(ErrorCode.GENERIC, f"{text}: position={recording.position}{self._late()}")
 
     def _fail(self, code: ErrorCode, text: str) -> None:
-        asked = self._asked
-        self._context.log.warning("a replication failed", f"replication {asked.correlation_id}: {text}")
-        asked.session.send_error(asked.correlation_id, code, text)
+        reply_to = self._reply_to
+        self._context.log.warning("a replication failed", f"replication {reply_to.correlation_id}: {text}")
+        reply_to.session.send_error(reply_to.correlation_id, code, text)
         self._end(text, is_fault=True)
 
     def _end(self, reason: str, *, is_fault: bool = False) -> None:
-        """Stop what it began, unless the recording goes on with the live stream, and tell the client."""
+        """Stop what it began, unless the recording continues with the live stream, and inform the client."""
         self._run.close()
         if self._recorded is not None and not self._is_merged:
             self._recordings.end(self._recorded, "its replication ended")
@@ -465,12 +465,12 @@ class Replication:
             self._context.log.warning("the source archive of a replication cannot be left", str(failure))
         self._signal(RecordingSignal.REPLICATE_END, NULL_VALUE)
         self.life.enter(ReplicationState.DONE, reason, is_fault=is_fault)
-        self._context.log.info(f"replication {self._asked.correlation_id} ended: {reason}")
+        self._context.log.info(f"replication {self._reply_to.correlation_id} ended: {reason}")
 
     def _signal(self, signal: RecordingSignal, position: int, subscription_id: int = NULL_VALUE) -> None:
         recording_id = NULL_VALUE if self.destination_id is None else self.destination_id
-        self._asked.session.send_signal(
-            self._asked.correlation_id, recording_id, subscription_id, position, signal
+        self._reply_to.session.send_signal(
+            self._reply_to.correlation_id, recording_id, subscription_id, position, signal
         )
 
 

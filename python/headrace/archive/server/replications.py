@@ -1,16 +1,16 @@
-"""All replications of an archive: which are refused, and which go on."""
+"""All replications of an archive."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from headrace._exceptions import ConfigError
-from headrace.archive.client.link import ArchiveLink
+from headrace._base.exceptions import ConfigError
+from headrace.archive.client.session_link import ArchiveLink
 from headrace.archive.client.settings import ArchiveClientConfig
 from headrace.archive.protocol.codes import ErrorCode
 from headrace.archive.protocol.requests import ReplicateRequest, ReplicateRequest2, TaggedReplicateRequest
-from headrace.archive.server.deletions import Asked
+from headrace.archive.server.deletions import ReplyTo
 from headrace.archive.server.errors import RequestError
 from headrace.archive.server.replication import Replication, Wanted
 from headrace.channel import ChannelUri
@@ -30,10 +30,10 @@ class Replications:
     """Starts and stops replications, and steps them.
 
     Args:
-        context: What the parts of the archive share.
-        recordings: Where they are recorded.
-        ids: The numbers of replications, which those of control sessions are among.
-        chance: Where session ids of the streams to other archives come from.
+        context: The context of the archive.
+        recordings: The recordings of the archive.
+        ids: Numbers replications, and control sessions too.
+        chance: The source of session ids for the streams to other archives.
     """
 
     def __init__(
@@ -46,23 +46,24 @@ class Replications:
         self._replications: dict[int, Replication] = {}
 
     def start(self, session: ControlSession, request: ReplicateRequest) -> None:
-        """Begin to replicate; the session is answered with the id of the replication at once.
+        """Begin to replicate; the session gets the id of the replication at once.
 
         Raises:
-            RequestError: The destination is unknown or active, too many go on, or a channel is wrong.
+            RequestError: The destination is unknown or active, too many replications are active, or a channel is wrong.
         """
         full = _in_full(request)
         self._check(full)
         try:
-            source = self._source(full)
-            wanted = self._wanted(full, source)
+            channel = self._replication_channel(full)
+            source = self._source(full, channel)
+            wanted = self._wanted(full, source, channel)
         except ConfigError as wrong:
             raise RequestError(ErrorCode.GENERIC, str(wrong)) from None
         replication_id = next(self._ids)
         context = self._context
         config = ArchiveClientConfig.of(source, client_name=f"replicationSessionId={replication_id}")
         link = ArchiveLink(context.client, config, lambda: signed_32(self._chance.getrandbits(32)))
-        replication = Replication(Asked(session, replication_id), wanted, link, context, self._recordings)
+        replication = Replication(ReplyTo(session, replication_id), wanted, link, context, self._recordings)
         self._replications[replication_id] = replication
         replication.life.begin(
             context.events,
@@ -104,12 +105,16 @@ class Replications:
                 text = f"replication {replication_id} fills recording {destination_id} already"
                 raise RequestError(ErrorCode.ACTIVE_RECORDING, text)
 
-    def _wanted(self, request: ReplicateRequest2, source: ArchiveClientConfig) -> Wanted:
+    def _replication_channel(self, request: ReplicateRequest2) -> str:
         channel = request.replication_channel or self._context.config.replication_channel
         if not channel:
             raise _refused(
                 "no replication channel: give one, or set aeron.archive.replication.channel of this archive"
             )
+        return channel
+
+    @staticmethod
+    def _wanted(request: ReplicateRequest2, source: ArchiveClientConfig, channel: str) -> Wanted:
         for name, text in (("replication_channel", channel), ("live_destination", request.live_destination)):
             if text and ChannelUri(text).is_spy:
                 rule = "a replay of another archive is received, not spied on"
@@ -131,38 +136,45 @@ class Replications:
             timeout_s=ArchiveClientConfig().message_timeout_s,
         )
 
-    def _source(self, request: ReplicateRequest2) -> ArchiveClientConfig:
-        """How the other archive is reached."""
+    def _source(self, request: ReplicateRequest2, channel: str) -> ArchiveClientConfig:
+        """The settings to reach the other archive."""
         control = ChannelUri(request.src_control_channel)
         return ArchiveClientConfig.of(
             None,
             control_channel=request.src_control_channel,
             control_stream_id=request.src_control_stream_id,
-            response_channel=request.src_response_channel or self._response_channel(control),
+            response_channel=request.src_response_channel or self._response_channel(control, channel),
             credentials=request.encoded_credentials,
         )
 
-    def _response_channel(self, control: ChannelUri) -> str:
-        """Where another archive answers: on this driver if it is there too, else where clients reach this archive."""
+    def _response_channel(self, control: ChannelUri, channel: str) -> str:
+        """Where another archive answers: on this driver if it runs there too, else at this archive's address.
+
+        That is the host of the control channel, or without one the host at which the copy arrives.
+        """
         if control.media == "ipc":
             return "aeron:ipc"
         config = self._context.config
-        own = config.control_channel if config.control_channel_enabled else None
-        if not own:
+        own = ChannelUri((config.control_channel if config.control_channel_enabled else None) or channel)
+        if own.is_response:
+            return channel
+        host, _, _ = (own.get("endpoint") or "").rpartition(":")
+        if not host:
             raise _refused(
-                "no channel for the answers of the source archive: this archive has no control channel, "
-                "so give srcResponseChannel"
+                "no channel for the answers of the source archive: neither the control channel nor the replication "
+                f"channel {channel} has an address of this archive, so give srcResponseChannel"
             )
-        host, _, _ = (ChannelUri(own).get("endpoint") or "").rpartition(":")
-        return ChannelUri("aeron:udp").with_parameters(
-            endpoint=f"{host}:0", interface=ChannelUri(own).get("interface")
-        )
+        return ChannelUri("aeron:udp").with_parameters(endpoint=f"{host}:0", interface=own.get("interface"))
+
+    def fills(self, recording_id: int) -> bool:
+        """Whether a replication fills a recording, or will."""
+        return any(one.destination_id == recording_id for one in self._replications.values())
 
     def stop(self, replication_id: int) -> None:
         """Stop one.
 
         Raises:
-            RequestError: None with this id goes on.
+            RequestError: No active replication has this id.
         """
         replication = self._replications.pop(replication_id, None)
         if replication is None:
@@ -187,7 +199,7 @@ class Replications:
 
 
 def _in_full(request: ReplicateRequest) -> ReplicateRequest2:
-    """The request as the newest clients send it; what older ones cannot say is not given."""
+    """The request in its newest form; fields that older clients do not send are left open."""
     if isinstance(request, ReplicateRequest2):
         return request
     tags = request if isinstance(request, TaggedReplicateRequest) else None

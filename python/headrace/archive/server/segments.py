@@ -1,6 +1,6 @@
-"""Segment files that leave and join recordings: detached, deleted, attached, migrated (design note 36).
+"""Segment files that leave and join recordings: detached, deleted, attached, migrated.
 
-What can be refused is looked at before anything changes. Files are attached one a turn; ``deletions.py`` deletes them.
+All checks come before any change. Files are attached one a turn; ``deletions.py`` deletes them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace.archive.errors import SegmentError
-from headrace.archive.files.begun_segments import SegmentPurge
+from headrace.archive.files.pending_segments import SegmentPurge
 from headrace.archive.files.segment_rules import (
     attached_start,
     check_moves,
@@ -22,11 +22,11 @@ from headrace.archive.protocol.codes import ErrorCode
 from headrace.archive.server.errors import RequestError, refused_as
 
 if TYPE_CHECKING:
-    from headrace.archive.files.begun_segments import Migration
-    from headrace.archive.files.storage import Storage
+    from headrace._agent.storage import Storage
+    from headrace.archive.files.pending_segments import Migration
     from headrace.archive.protocol.descriptor import RecordingDescriptor
     from headrace.archive.server.context import Context
-    from headrace.archive.server.deletions import Asked, Deletions
+    from headrace.archive.server.deletions import Deletions, ReplyTo
     from headrace.archive.server.recordings import Recordings
     from headrace.archive.server.replays import Replays
 
@@ -35,7 +35,7 @@ __all__ = ["Segments"]
 
 @dataclass(slots=True, eq=False)
 class _Attachment:
-    asked: Asked
+    reply_to: ReplyTo
     recording_id: int
     count: int = 0
 
@@ -44,10 +44,10 @@ class Segments:
     """Changes which segment files belong to a recording.
 
     Args:
-        context: What the archive shares.
-        recordings: Tells how far an active recording is.
-        replays: Tells which files are being read.
-        deletions: Deletes what is left over.
+        context: The context of the archive.
+        recordings: Knows the positions of active recordings.
+        replays: Knows which files are being read.
+        deletions: Deletes files.
     """
 
     def __init__(
@@ -62,28 +62,30 @@ class Segments:
     # --- detach, delete --------------------------------------------------------------------------------------------
 
     def detach(self, recording_id: int, position: int) -> None:
-        """Have a recording begin in a later segment file; the files before stay where they are."""
+        """Make a recording begin in a later segment file; the files before it stay where they are."""
         descriptor = self._free(recording_id)
         self._check_new_start(descriptor, position)
         SegmentPurge.forget(self._context.storage, recording_id)
         self._context.stored.move_start(recording_id, position)
         self._note(recording_id, f"begins at position={position}; the segment files before are detached")
 
-    def purge(self, asked: Asked, recording_id: int, position: int) -> int:
-        """Have a recording begin in a later segment file, and delete those before; gives how many."""
+    def purge(self, reply_to: ReplyTo, recording_id: int, position: int) -> int:
+        """Make a recording begin in a later segment file, and delete the files before it; returns how many."""
         descriptor = self._free(recording_id)
         self._check_new_start(descriptor, position)
-        return self._purge(asked, descriptor, position, "a client asked for it")
+        return self._purge(reply_to, descriptor, position, "a client asked for it")
 
     def expire(self, descriptor: RecordingDescriptor, position: int) -> None:
-        """As :meth:`purge`, for the retention of a recording with whose files nothing else goes on.
+        """As :meth:`purge`, for the retention of a recording whose files nothing else changes.
 
         Raises:
             OSError: The disk refuses.
         """
-        self._purge(None, descriptor, position, f"its retention {descriptor.retention} lets them go")
+        self._purge(None, descriptor, position, f"its retention {descriptor.retention} no longer keeps them")
 
-    def _purge(self, asked: Asked | None, descriptor: RecordingDescriptor, position: int, why: str) -> int:
+    def _purge(
+        self, reply_to: ReplyTo | None, descriptor: RecordingDescriptor, position: int, why: str
+    ) -> int:
         context, recording_id = self._context, descriptor.recording_id
         # With the files that the disk has not deleted in earlier purges.
         left = SegmentPurge.left(context.storage, recording_id)
@@ -99,21 +101,23 @@ class Segments:
             raise
         what = f"begins at position={position}; the segment files before are deleted: {why}"
         self._note(recording_id, what)
-        return self._delete(asked, purge, descriptor, f"it {what}", left)
+        return self._delete(reply_to, purge, descriptor, f"it {what}", left)
 
-    def delete_detached(self, asked: Asked, recording_id: int) -> int:
-        """Delete the segment files before the start of a recording; gives how many."""
+    def delete_detached(self, reply_to: ReplyTo, recording_id: int) -> int:
+        """Delete the segment files before the start of a recording; returns how many."""
         descriptor, context = self._free(recording_id), self._context
         purge = SegmentPurge.of_detached(context.storage, descriptor)
         if purge is None:
             first = descriptor.geometry.first_segment
             purge = SegmentPurge(recording_id, first, first)
         purge.begin(context.storage, context.config.file_sync_level)
-        return self._delete(asked, purge, descriptor, "a client asked to delete its detached segment files")
+        return self._delete(
+            reply_to, purge, descriptor, "a client asked to delete its detached segment files"
+        )
 
     def _delete(
         self,
-        asked: Asked | None,
+        reply_to: ReplyTo | None,
         purge: SegmentPurge,
         descriptor: RecordingDescriptor,
         reason: str,
@@ -127,7 +131,7 @@ class Segments:
                 storage.delete(one.name)
 
         self._context.stored.begin_segment_work(purge.recording_id, "another delete operation")
-        self._deletions.delete_segments(asked, purge.recording_id, names, end, reason)
+        self._deletions.delete_segments(reply_to, purge.recording_id, names, end, reason)
         return len(names)
 
     def _check_new_start(self, descriptor: RecordingDescriptor, position: int) -> None:
@@ -146,11 +150,11 @@ class Segments:
 
     # --- attach ----------------------------------------------------------------------------------------------------
 
-    def attach(self, asked: Asked, recording_id: int) -> None:
-        """Take back the files that end where a recording begins, from the last on; answered when all are looked at."""
+    def attach(self, reply_to: ReplyTo, recording_id: int) -> None:
+        """Attach the files that end where a recording begins, from the last on; answers when all are checked."""
         self._free(recording_id)
         self._context.stored.begin_segment_work(recording_id, "attaching segments")
-        self._attachments.append(_Attachment(asked, recording_id))
+        self._attachments.append(_Attachment(reply_to, recording_id))
 
     def do_work(self) -> int:
         """One turn: at most one file of each attachment."""
@@ -165,7 +169,7 @@ class Segments:
                 continue
             if is_over:
                 self._end(attachment)
-                attachment.asked.session.send_ok(attachment.asked.correlation_id, attachment.count)
+                attachment.reply_to.session.send_ok(attachment.reply_to.correlation_id, attachment.count)
         return work_count
 
     def _end(self, attachment: _Attachment) -> None:
@@ -178,10 +182,10 @@ class Segments:
             self._context.log.info(text)
         else:
             self._context.log.error(text, failure)
-        attachment.asked.session.send_error(attachment.asked.correlation_id, ErrorCode.GENERIC, text)
+        attachment.reply_to.session.send_error(attachment.reply_to.correlation_id, ErrorCode.GENERIC, text)
 
     def _attach_one(self, attachment: _Attachment) -> bool:
-        """Attach the file before the first; false if there is none, or none can come before it."""
+        """Attach the file before the first; false if there is none that can come before it."""
         context, recording_id = self._context, attachment.recording_id
         descriptor = context.catalog.find(recording_id)
         assert descriptor is not None, "nothing else changes it meanwhile"
@@ -195,14 +199,14 @@ class Segments:
 
     # --- migrate ---------------------------------------------------------------------------------------------------
 
-    def migrate(self, asked: Asked, source_id: int, destination_id: int) -> int:
-        """Make all of a stopped recording the beginning, or the end, of another; gives how many files have moved."""
+    def migrate(self, reply_to: ReplyTo, source_id: int, destination_id: int) -> int:
+        """Make all of a stopped recording the beginning, or the end, of another; returns how many files moved."""
         migration = self._planned(self._free(source_id), self._free(destination_id))
         context, sync_level = self._context, self._context.config.file_sync_level
         source = self._known(source_id)
         moves = migration.moves(source.geometry)
-        last = migration.empty_last_file(context.storage, source.geometry)
-        if not moves and last is None:
+        left = migration.left_files(context.storage, source.geometry)
+        if not moves and not left:
             return 0
         migration.begin(context.storage, sync_level)
         try:
@@ -215,13 +219,12 @@ class Segments:
             source_id, f"is empty: its {len(moves)} segment files are {where} recording_id={destination_id}"
         )
         context.stored.begin_segment_work(source_id, "another delete operation", is_at_end=True)
-        names = [last] if last is not None else []
         reason = f"its segment files have moved to recording_id={destination_id}"
-        self._deletions.delete_segments(asked, source_id, names, migration.end, reason)
+        self._deletions.delete_segments(reply_to, source_id, left, migration.end, reason)
         return len(moves)
 
     def _planned(self, source: RecordingDescriptor, destination: RecordingDescriptor) -> Migration:
-        """The migration, when everything allows it."""
+        """The migration, if all checks pass."""
         with refused_as(ErrorCode.GENERIC):
             migration = planned_migration(source, destination)
         if self._replays.has_replays(source.recording_id):
@@ -232,7 +235,7 @@ class Segments:
         return migration
 
     def _take_back(self, migration: Migration, refusal: OSError) -> None:
-        """Undo a migration that the disk refused; what cannot be undone is finished by the next start."""
+        """Undo a migration that the disk refused; if this fails too, the next start finishes the migration."""
         context, source_id = self._context, migration.source_id
         try:
             migration.take_back(context.catalog, context.storage, context.config.file_sync_level)
@@ -256,7 +259,7 @@ class Segments:
         return descriptor
 
     def _free(self, recording_id: int) -> RecordingDescriptor:
-        """A recording with whose files nothing else goes on."""
+        """A recording whose files nothing else changes."""
         descriptor = self._known(recording_id)
         work = self._context.stored.work_under_way(recording_id)
         if work is not None:

@@ -1,10 +1,10 @@
-"""The states of what lives long in an archive, and which may follow which. ``docs/reference/states.md`` shows them."""
+"""The states of long-lived things in an archive, and their transitions. ``docs/reference/states.md`` shows them."""
 
 from __future__ import annotations
 
 from enum import Enum, auto
 
-from headrace._states import StateTable
+from headrace._base.states import StateTable
 
 __all__ = [
     "ARCHIVE",
@@ -114,11 +114,11 @@ class SessionState(Enum):
 
 ARCHIVE = StateTable(
     "archive",
-    "The archive itself. What a killed archive left ends without a last state.",
+    "The archive itself. The event log of a killed archive ends without a last state.",
     {
         ArchiveState.RUNNING: "It serves its clients.",
-        ArchiveState.FAILED: "Its thread stopped by itself.",
-        ArchiveState.CLOSED: "It was stopped in order.",
+        ArchiveState.FAILED: "Its thread failed.",
+        ArchiveState.CLOSED: "It has stopped in order.",
     },
     {
         ArchiveState.RUNNING: (ArchiveState.FAILED, ArchiveState.CLOSED),
@@ -129,12 +129,12 @@ ARCHIVE = StateTable(
 
 RECORDING = StateTable(
     "recording",
-    "One image on its way into segment files: begun, or continued by an extension.",
+    "One image on its way into segment files.",
     {
         RecordingState.INIT: "It waits for its position counter and its first file.",
-        RecordingState.RECORDING: "What arrives is written.",
-        RecordingState.INACTIVE: "Nothing more is written.",
-        RecordingState.STOPPED: "Its files are closed; the catalog learns where it stopped.",
+        RecordingState.RECORDING: "It writes what arrives.",
+        RecordingState.INACTIVE: "It writes nothing more.",
+        RecordingState.STOPPED: "Its files are closed, and the catalog has its end.",
     },
     {
         RecordingState.INIT: (RecordingState.RECORDING, RecordingState.INACTIVE, RecordingState.STOPPED),
@@ -146,13 +146,13 @@ RECORDING = StateTable(
 
 REPLAY = StateTable(
     "replay",
-    "A recording that is sent to a client.",
+    "A recording on its way to a client.",
     {
-        ReplayState.INIT: "It waits for its publication, and looks at its first frame.",
+        ReplayState.INIT: "It waits for its publication, and checks its first frame.",
         ReplayState.CONNECTING: "It waits for a subscriber.",
-        ReplayState.REPLAYING: "It sends what was recorded.",
-        ReplayState.SENT: "All was sent; its stream is about to end in order.",
-        ReplayState.DONE: "It has ended; its publication is closed, or revoked if not all was sent.",
+        ReplayState.REPLAYING: "It sends the recording.",
+        ReplayState.SENT: "It has sent all; its stream is about to end in order.",
+        ReplayState.DONE: "It has closed its publication, or revoked it if it has not sent all.",
     },
     {
         ReplayState.INIT: (ReplayState.CONNECTING, ReplayState.DONE),
@@ -165,17 +165,17 @@ REPLAY = StateTable(
 
 CONTROL_SESSION = StateTable(
     "control-session",
-    "A client of the archive, and the way back to it.",
+    "A client's conversation with the archive.",
     {
         SessionState.INIT: "It waits for its stream and its counter.",
         SessionState.CONNECTING: "It waits for the client to subscribe.",
         SessionState.CONNECTED: "It waits for the authenticator.",
-        SessionState.CHALLENGED: "It waits for the client's answer to a challenge, and for the authenticator.",
+        SessionState.CHALLENGED: "It waits for the answer to a challenge, and for the authenticator.",
         SessionState.AUTHENTICATED: "It repeats the answer to the connect request.",
         SessionState.ACTIVE: "The client has sent its first request.",
-        SessionState.REJECTED: "It repeats that the client is not served, until the client leaves.",
-        SessionState.CLOSED: "It ended in order: the client left, or the archive closes.",
-        SessionState.ABORTED: "The archive gave it up, and tells the client why.",
+        SessionState.REJECTED: "It repeats the refusal until the client leaves.",
+        SessionState.CLOSED: "It has ended in order: the client left, or the archive closes.",
+        SessionState.ABORTED: "The archive has ended it, and sends the client the reason.",
     },
     {
         SessionState.INIT: (SessionState.CONNECTING, SessionState.CLOSED, SessionState.ABORTED),
@@ -208,15 +208,15 @@ CONTROL_SESSION = StateTable(
 
 RECORDING_SUBSCRIPTION = StateTable(
     "recording-subscription",
-    "What a client asked to record: a channel and stream, whose images become recordings.",
+    "A request to record a channel and stream, whose images become recordings.",
     {
         RecordingSubscriptionState.ADDING: "The driver has not added its subscription yet.",
-        RecordingSubscriptionState.WAITING: "No image has come yet.",
-        RecordingSubscriptionState.RECORDING: "Each image that comes is recorded.",
+        RecordingSubscriptionState.WAITING: "It has no image yet.",
+        RecordingSubscriptionState.RECORDING: "It records each image.",
         RecordingSubscriptionState.RELEASED: (
-            "A client stopped one of its recordings; it ends with the last of the others."
+            "A client has stopped one of its recordings; it ends with the last of the others."
         ),
-        RecordingSubscriptionState.STOPPING: "No further image is recorded; its recordings end.",
+        RecordingSubscriptionState.STOPPING: "It takes no further image; its recordings end.",
         RecordingSubscriptionState.CLOSED: "Its subscription is closed.",
     },
     {
@@ -246,14 +246,14 @@ RECORDING_SUBSCRIPTION = StateTable(
 
 STORED_RECORDING = StateTable(
     "stored-recording",
-    "A recording in the catalog. The events of one that an earlier archive made begin with its first change.",
+    "A recording in the catalog. Events of an older one begin with its first change.",
     {
-        StoredState.ACTIVE: "It is being recorded: the catalog has no end of it.",
+        StoredState.ACTIVE: "The archive records it: the catalog has no end of it.",
         StoredState.STOPPED: "The catalog has its end.",
-        StoredState.TRUNCATING: "The catalog has its new end; the files after that are being deleted.",
-        StoredState.PURGING: "The catalog has it as deleted; its files are being deleted.",
-        StoredState.DELETED: "It is gone. Files that the disk did not let go are deleted at the next start.",
-        StoredState.SKIPPED: "Its entry or its files are damaged: it is left as it is, until a person has looked.",
+        StoredState.TRUNCATING: "The catalog has its new end; the archive deletes the files after it.",
+        StoredState.PURGING: "The catalog has it as deleted; the archive deletes its files.",
+        StoredState.DELETED: "It is gone. The next start deletes files that could not be deleted.",
+        StoredState.SKIPPED: "Its entry or its files are damaged; the archive leaves it alone until it is repaired.",
     },
     {
         StoredState.ACTIVE: (StoredState.STOPPED, StoredState.SKIPPED),
@@ -272,18 +272,18 @@ STORED_RECORDING = StateTable(
 
 REPLICATION = StateTable(
     "replication",
-    "A recording of another archive that is copied into one of this archive.",
+    "The copy of another archive's recording.",
     {
         ReplicationState.CONNECTING: "It opens a session with the other archive.",
-        ReplicationState.DESCRIBING: "It asks what the recording is like.",
+        ReplicationState.DESCRIBING: "It asks for the recording's description.",
         ReplicationState.MEASURING: "It asks how far the recording has come, to join the live stream there.",
-        ReplicationState.EXTENDING: "It has the copy extended by what is about to come.",
+        ReplicationState.EXTENDING: "It prepares to extend the copy.",
         ReplicationState.OPENING: "It asks the other archive for a replay.",
         ReplicationState.AWAITING: "It waits for the image of the replay.",
-        ReplicationState.REPLICATING: "The replay is recorded.",
-        ReplicationState.CATCHING_UP: "The replay is recorded, up to where the source was at first.",
+        ReplicationState.REPLICATING: "It records the replay.",
+        ReplicationState.CATCHING_UP: "It records the replay up to where the source was at first.",
         ReplicationState.JOINING: "The live stream is about to take over from the replay.",
-        ReplicationState.DONE: "It has ended. After a merge, the recording goes on with the live stream.",
+        ReplicationState.DONE: "It has ended. After a merge the recording goes on with the live stream.",
     },
     {
         ReplicationState.CONNECTING: (ReplicationState.DESCRIBING, ReplicationState.DONE),
@@ -309,10 +309,10 @@ REPLICATION = StateTable(
 
 SEGMENT_PURGE = StateTable(
     "segment-purge",
-    "Segment files that a recording has lost, by a request or its retention, and that are deleted one by one.",
+    "Segment files that a request or retention has cut off a recording.",
     {
-        SegmentPurgeState.DELETING: "The recording begins after them; they are being deleted.",
-        SegmentPurgeState.DONE: "They are gone, but for those that the disk did not let go.",
+        SegmentPurgeState.DELETING: "The recording begins after them; the archive deletes them one by one.",
+        SegmentPurgeState.DONE: "They are gone, except those that could not be deleted.",
     },
     {
         SegmentPurgeState.DELETING: (SegmentPurgeState.DONE,),

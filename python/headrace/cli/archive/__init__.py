@@ -17,6 +17,7 @@ from headrace.cli.groups import LazyCommand, LazyGroup
 from headrace.cli.lifecycle import until_stopped
 
 _FILES, _SESSIONS = "headrace.cli.archive.files", "headrace.cli.archive.sessions"
+_RECORDINGS = "headrace.cli.archive.recordings"
 _SEGMENTS = "headrace.cli.archive.segments"
 _RETENTION = "headrace.cli.archive.retention"
 _REPLICATION = "headrace.cli.archive.replication"
@@ -36,7 +37,7 @@ SUBCOMMANDS = {
     ),
     "migrate": LazyCommand(
         _UPKEEP,
-        "Rewrite a directory of version 0.x to 2.x in the layout of today's archives.",
+        "Rewrite a directory of version 0.x to 2.x in today's layout.",
         "migrate_command",
     ),
     "checksum": LazyCommand(_UPKEEP, "Write checksums into the catalog and the frames.", "checksum_command"),
@@ -54,13 +55,15 @@ SUBCOMMANDS = {
         "headrace.cli.archive.users", "Add, list and remove users whom an archive accepts.", "users_group"
     ),
     "replay": LazyCommand(
-        _SESSIONS, "Have a running archive replay a recording; print it.", "replay_command"
+        _SESSIONS, "Replay a recording through a running archive, and print it.", "replay_command"
     ),
     "record": LazyCommand(
-        _SESSIONS, "Have a running archive record a stream until Ctrl-C.", "record_command"
+        _SESSIONS, "Record a stream through a running archive, until Ctrl-C.", "record_command"
     ),
+    "stop": LazyCommand(_RECORDINGS, "Stop a recording of a running archive.", "stop_command"),
+    "purge": LazyCommand(_RECORDINGS, "Delete a whole recording.", "purge_command"),
     "replicate": LazyCommand(
-        _REPLICATION, "Have a running archive copy a recording of another archive.", "replicate_command"
+        _REPLICATION, "Copy a recording of another archive into a running archive.", "replicate_command"
     ),
     "truncate": LazyCommand(
         _SESSIONS,
@@ -68,26 +71,24 @@ SUBCOMMANDS = {
         "truncate_command",
     ),
     "detach-segments": LazyCommand(
-        _SEGMENTS, "Have a recording begin in a later segment file.", "detach_command"
+        _SEGMENTS, "Move the start of a recording to a later segment file.", "detach_command"
     ),
     "delete-detached-segments": LazyCommand(
-        _SEGMENTS, "Delete the segment files before a recording.", "delete_detached_command"
+        _SEGMENTS, "Delete the segment files before a recording's start.", "delete_detached_command"
     ),
     "purge-segments": LazyCommand(
         _SEGMENTS, "Delete the segment files of a recording before a position.", "purge_command"
     ),
-    "attach-segments": LazyCommand(
-        _SEGMENTS, "Take back segment files that were detached.", "attach_command"
-    ),
+    "attach-segments": LazyCommand(_SEGMENTS, "Attach segment files that were detached.", "attach_command"),
     "migrate-segments": LazyCommand(
         _SEGMENTS, "Make a recording the beginning or end of another one.", "migrate_command"
     ),
     "set-retention": LazyCommand(
-        _RETENTION, "Say how long a recording keeps its segment files.", "set_command"
+        _RETENTION, "Set how long a recording keeps its segment files.", "set_command"
     ),
-    "holds": LazyCommand(_RETENTION, "List what readers keep from retention.", "holds_command"),
+    "holds": LazyCommand(_RETENTION, "List the holds with which readers stop retention.", "holds_command"),
     "release-hold": LazyCommand(
-        _RETENTION, "End the hold of a reader that does not come back.", "release_command"
+        _RETENTION, "Release the hold of a reader that will not return.", "release_command"
     ),
 }
 _CHECK_INTERVAL_S = 0.2

@@ -44,7 +44,7 @@ def _archive_directory_option(default: Callable[[], str] | None) -> Callable[[Co
 
 
 dry_run_option = click.option(
-    "--dry-run", "-n", is_flag=True, help="Only say what would be done, and change nothing."
+    "--dry-run", "-n", is_flag=True, help="Print what would change, and change nothing."
 )
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 
@@ -103,14 +103,18 @@ def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
         help="Channel on which the archive answers.  [default: aeron:ipc; with a UDP control channel, a free port of "
         "localhost]",
     )
-    credentials = click.option(
+    credentials = credentials_file_option("for an archive that authenticates its clients.")
+    return options.directory_option(control(response(credentials(addressed))))
+
+
+def credentials_file_option(use: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--credentials-file`; `use` says for what."""
+    return click.option(
         "--credentials-file",
         envvar="HEADRACE_CREDENTIALS_FILE",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="File whose first line is name:secret, for an archive that authenticates its clients."
-        "  [default: $HEADRACE_CREDENTIALS_FILE]",
+        help=f"File whose first line is name:secret, {use}  [default: $HEADRACE_CREDENTIALS_FILE]",
     )
-    return options.directory_option(control(response(credentials(addressed))))
 
 
 def credentials_of(path: Path | None) -> bytes:
@@ -130,13 +134,12 @@ def known(archive: Archive, recording_id: int) -> RecordingDescriptor:
     Raises:
         ArchiveError: The archive does not have it.
     """
-    from headrace.archive import ArchiveError
+    from headrace.archive import ArchiveError, ErrorCode
 
     descriptor = archive.find_recording(recording_id)
     if descriptor is None:
-        raise ArchiveError(
-            f"unknown recording id: {recording_id}; `headrace archive list` prints those of a directory"
-        )
+        code = ErrorCode.UNKNOWN_RECORDING
+        raise ArchiveError(f"unknown recording id: {recording_id} ({code.name})", code, code.name)
     return descriptor
 
 
@@ -149,8 +152,12 @@ def file_count(count: int) -> str:
 def session(
     address: ArchiveAddress, name: str, on_error: Callable[[ArchiveError], object] | None = None
 ) -> Iterator[Archive]:
-    """A session with a running archive; `on_error` gets the errors that come after the archive's answer."""
-    from headrace.archive import Archive, AuthenticationError
+    """A session with a running archive; `on_error` gets the errors that come after the archive's answer.
+
+    Raises:
+        ArchiveError: What the block raised; if the archive does not have a recording, with where to find its id.
+    """
+    from headrace.archive import Archive, ArchiveError, AuthenticationError, ErrorCode
 
     response_channel = address.response_channel
     if response_channel is None:
@@ -170,4 +177,10 @@ def session(
         except AuthenticationError as refusal:
             raise AuthenticationError(f"{refusal}; here a file that --credentials-file names") from refusal
         with archive:
-            yield archive
+            try:
+                yield archive
+            except ArchiveError as refusal:
+                if refusal.code != ErrorCode.UNKNOWN_RECORDING:
+                    raise
+                advice = "`headrace archive list` prints those of a directory"
+                raise ArchiveError(f"{refusal}; {advice}", refusal.code, refusal.code_name) from refusal

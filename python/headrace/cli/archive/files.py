@@ -5,18 +5,28 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.text import Text
 
-from headrace._controls import shown
-from headrace._exceptions import ConfigError
+from headrace._base.control_characters import shown
+from headrace._base.exceptions import ConfigError, HeadraceError
 from headrace.cli import options
 from headrace.cli.archive.access import archive_directory_option, dry_run_option
 from headrace.cli.lifecycle import FAILED
 from headrace.cli.output import OutputConsole, Shown, print_json
 from headrace.positions import FRAME_ALIGNMENT
-from headrace.tools.views.recordings import recording_details, recording_json, recordings_table
+from headrace.tools.views.recordings import (
+    ListedRecording,
+    recording_details,
+    recording_json,
+    recordings_table,
+)
+
+if TYPE_CHECKING:
+    from headrace.archive import CatalogEntry
+    from headrace.archive.files import ArchiveDirectory
 
 _BYTES_A_LINE = 16
 
@@ -31,16 +41,15 @@ def list_command(archive_directory: Path, show_all: bool, as_json: bool) -> None
     \b
     Examples:
       headrace archive list -a /data/recordings
-      headrace archive list --json | jq 'select(.stream_id == 10)'
+      headrace archive list --json | jq 'select(.stream_id == 1001)'
     """
     from headrace.archive.files import ArchiveDirectory
 
     with ArchiveDirectory(archive_directory) as archive:
-        entries = [entry for entry in archive.entries() if show_all or entry.is_valid]
-    found = [(entry.descriptor, entry.state_name) for entry in entries]
+        found = _listed(archive, [entry for entry in archive.entries() if show_all or entry.is_valid])
     if as_json:
-        for one, state in found:
-            print_json(recording_json(one, state))
+        for one in found:
+            print_json(recording_json(one))
         return
     console = OutputConsole()
     console = console if console.is_terminal else OutputConsole(width=240)
@@ -68,12 +77,22 @@ def describe_command(recording_id: int | None, archive_directory: Path, as_json:
             mark = dataclasses.asdict(archive.mark())
             console.print(Text(f"archive  {archive_directory}", style="bold"))
             console.print(Shown(Text("\n".join(f"{name}: {value}" for name, value in mark.items()))))
-        for entry in entries:
+        for one in _listed(archive, entries):
             if as_json:
-                print_json(recording_json(entry.descriptor, entry.state_name))
+                print_json(recording_json(one))
             else:
                 console.print()
-                console.print(Shown(recording_details(entry.descriptor, entry.state_name)))
+                console.print(Shown(recording_details(one)))
+
+
+def _listed(archive: ArchiveDirectory, entries: list[CatalogEntry]) -> list[ListedRecording]:
+    """Recordings with how far those that run are, which the archive's driver shows."""
+    active = [entry.recording_id for entry in entries if entry.is_valid and entry.descriptor.is_active]
+    ends = {}
+    # Files that are damaged, or a driver that is of another user, are for other commands to tell of.
+    with contextlib.suppress(HeadraceError, OSError):
+        ends = archive.live_ends(active) if active else {}
+    return [ListedRecording.of(entry, ends) for entry in entries]
 
 
 @click.command("dump")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace._controls import shown
-from headrace._exceptions import ArchiveError
+from headrace._base.control_characters import shown
+from headrace._base.exceptions import ArchiveError
 from headrace.cli import options
 from headrace.cli.archive.access import (
     ArchiveAddress,
@@ -106,7 +106,7 @@ def replicate_command(
         except ArchiveError as failure:
             if replication.recording_id is None:
                 raise
-            rest = f"what was copied is in recording {replication.recording_id}; --into goes on with it"
+            rest = f"recording {replication.recording_id} has the data copied so far; --into continues it"
             raise ArchiveError(f"{failure}; {rest}") from failure
         if not as_json:
             where = "" if position is None else f" at position {position}"
@@ -128,9 +128,9 @@ def _say(
             copy = known(archive, destination_id)
         into = f"recording {destination_id}"
         if copy.is_active:
-            raise ArchiveError(f"{into} is active: it cannot be filled")
+            raise ArchiveError(f"{into} is active, so a copy cannot extend it")
         begin = copy.stop_position if copy.stop_position > copy.start_position else begin
-    further = ", and what is recorded further" if original.is_active else ""
+    further = ", and everything recorded later" if original.is_active else ""
     click.echo(
         f"would copy positions {begin} to {end}, {format_bytes(max(0, end - begin))}{further}, of recording "
         f"{recording_id} at {there.control_channel} into {into}"
@@ -149,7 +149,7 @@ def _follow(archive: Archive, replication: Replication, stop: Stop, as_json: boo
         if has_ended:
             return
         if not archive.is_connected:
-            raise ArchiveError("the archive is gone; what it had copied is in its files")
+            raise ArchiveError(f"{archive._why_lost()}; its files keep what it had copied")
         if time.monotonic() >= next_progress_s:
             next_progress_s += _PROGRESS_INTERVAL_S
             _show_progress(archive, replication)

@@ -26,13 +26,20 @@ from headrace.cli.output import OutputConsole, Shown, print_json
 if TYPE_CHECKING:
     from headrace.archive import Retention
 
-_HOURS = {"h": 1, "d": 24, "w": 7 * 24}
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 24 * 3600, "w": 7 * 24 * 3600}
+_SECONDS_PER_HOUR = 3600
+_EVERYTHING = "everything"
 
 
 @click.command("set-retention")
 @click.argument("recording_id", type=int)
-@click.option("--keep-for", metavar="TIME", help="Keep files written to within this time: 12h, 7d or 4w.")
-@click.option("--keep-bytes", metavar="SIZE", help="Keep the newest bytes, so many: 500m, 100g.")
+@click.option(
+    "--keep-for", metavar="TIME", help="Keep files written to within this time: 10m, 12h, 7d or 4w."
+)
+@click.option("--keep-bytes", metavar="SIZE", help="Keep at least this many of the newest bytes: 500m, 100g.")
+@click.option(
+    "--keep-ended-for", metavar="TIME", help="Delete the whole recording this long after it has ended: 30d."
+)
 @click.option("--keep-everything", is_flag=True, help="End the retention that the recording has.")
 @session_options
 @dry_run_option
@@ -41,6 +48,7 @@ def set_command(
     recording_id: int,
     keep_for: str | None,
     keep_bytes: str | None,
+    keep_ended_for: str | None,
     keep_everything: bool,
     address: ArchiveAddress,
     dry_run: bool,
@@ -48,49 +56,61 @@ def set_command(
 ) -> None:
     """Set how much of a recording the archive keeps. From then on the archive permanently deletes older segment files.
 
-    With --keep-for and --keep-bytes together, the archive deletes a file only if neither option keeps it. It never
-    deletes the file with the newest data.
+    With --keep-for and --keep-bytes together, the archive deletes a file only if neither option keeps it. It deletes
+    the file with the newest data only with the whole recording, which --keep-ended-for allows.
 
     \b
     Examples:
       headrace archive set-retention 0 --keep-for 7d
-      headrace archive set-retention 0 --keep-for 12h --keep-bytes 100g
+      headrace archive set-retention 0 --keep-for 12h --keep-bytes 100g --keep-ended-for 30d
       headrace archive set-retention 0 --keep-everything
     """
-    if keep_everything == (keep_for is not None or keep_bytes is not None):
-        raise click.UsageError("give --keep-for, --keep-bytes or both, or else --keep-everything")
-    retention = None if keep_everything else _retention(keep_for, keep_bytes)
-    kept = "everything" if retention is None else _words(keep_for, keep_bytes)
+    given = (keep_for, keep_bytes, keep_ended_for)
+    if keep_everything == any(one is not None for one in given):
+        rule = "give --keep-for, --keep-bytes, --keep-ended-for or several of them, or else --keep-everything"
+        raise click.UsageError(rule)
+    retention = None if keep_everything else _retention(keep_for, keep_bytes, keep_ended_for)
+    kept = _words(keep_for, keep_bytes)
     with session(address, "set-retention") as archive:
         if dry_run:
             before = known(archive, recording_id).retention
-            instead = "everything" if before is None else str(before)
-            click.echo(f"recording {recording_id} would keep {kept} instead of {instead}")
+            instead = _EVERYTHING if before is None else str(before)
+            click.echo(
+                f"recording {recording_id} would keep {kept}{_until(keep_ended_for)} instead of {instead}"
+            )
             return
         if retention is not None:
-            question = f"from now on, permanently delete every segment file of recording {recording_id} except {kept}?"
+            files = (
+                "" if kept == _EVERYTHING else f"every segment file of recording {recording_id} except {kept}"
+            )
+            whole = (
+                f"all of recording {recording_id} {keep_ended_for} after it has ended"
+                if keep_ended_for
+                else ""
+            )
+            question = f"from now on, permanently delete {', and '.join(filter(None, (files, whole)))}?"
             confirm(question, is_confirmed=yes)
         archive.set_retention(recording_id, retention)
-    click.echo(f"recording {recording_id} keeps {kept}")
+    click.echo(f"recording {recording_id} keeps {kept}{_until(keep_ended_for)}")
 
 
-def _retention(keep_for: str | None, keep_bytes: str | None) -> Retention:
+def _retention(keep_for: str | None, keep_bytes: str | None, keep_ended_for: str | None) -> Retention:
     from headrace.archive import Retention
     from headrace.channel import parse_size
 
     return Retention(
-        hours=None if keep_for is None else _hours(keep_for),
+        hours=None if keep_for is None else _hours(keep_for, "--keep-for"),
         bytes=None if keep_bytes is None else parse_size(keep_bytes, "--keep-bytes"),
+        ended_hours=None if keep_ended_for is None else _hours(keep_ended_for, "--keep-ended-for"),
     )
 
 
-def _hours(text: str) -> int:
+def _hours(text: str, option: str) -> float:
     digits, unit = text[:-1], text[-1:].lower()
-    if unit not in _HOURS or not digits.isdecimal():
-        raise click.BadParameter(
-            f"{text!r} is not a whole number with h, d or w, such as 7d", param_hint="--keep-for"
-        )
-    return int(digits) * _HOURS[unit]
+    if unit not in _SECONDS or not digits.isdecimal():
+        rule = f"{text!r} is not a whole number with s, m, h, d or w, such as 10m or 7d"
+        raise click.BadParameter(rule, param_hint=option)
+    return int(digits) * _SECONDS[unit] / _SECONDS_PER_HOUR
 
 
 def _words(keep_for: str | None, keep_bytes: str | None) -> str:
@@ -98,7 +118,11 @@ def _words(keep_for: str | None, keep_bytes: str | None) -> str:
         f"what was written within {keep_for}" if keep_for else "",
         f"the newest {keep_bytes} bytes" if keep_bytes else "",
     ]
-    return " and ".join(filter(None, parts))
+    return " and ".join(filter(None, parts)) or _EVERYTHING
+
+
+def _until(keep_ended_for: str | None) -> str:
+    return "" if keep_ended_for is None else f", until {keep_ended_for} after its end"
 
 
 @click.command("holds")
@@ -152,7 +176,7 @@ def release_command(
         click.echo(f"{_holds(len(found))} would be released")
         return
     which = ", ".join(str(one.recording_id) for one in found)
-    confirm(f"no longer keep what {name} has not read of recording {which}?", is_confirmed=yes)
+    confirm(f"release the hold {name}, which keeps unread data of recording {which}?", is_confirmed=yes)
     count = release(archive_directory, name, recording_id)
     click.echo(f"{_holds(count)} released")
 

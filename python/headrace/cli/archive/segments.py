@@ -25,7 +25,7 @@ from headrace.cli.archive.access import (
 @session_options
 @dry_run_option
 def detach_command(recording_id: int, position: int, address: ArchiveAddress, dry_run: bool) -> None:
-    """Have a recording begin at the start of the segment file with POSITION. The files before it stay on disk.
+    """Move the start of a recording to the segment file with POSITION. The files before it stay on disk.
 
     You may move these files away, and attach them again later. The archive refuses while a replay reads one of them.
 
@@ -122,7 +122,7 @@ def delete_detached_command(
 def attach_command(
     recording_id: int, address: ArchiveAddress, archive_directory: Path, dry_run: bool
 ) -> None:
-    """Take back the segment files that end where a recording begins, and those before them.
+    """Attach the segment files that end where a recording begins, and those before them.
 
     Put them into the archive's directory first, under the names that they had. `--dry-run` asks no archive: it looks at
     the files in --archive-dir.

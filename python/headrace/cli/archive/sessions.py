@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace._controls import shown
-from headrace._exceptions import ArchiveError
+from headrace._base.control_characters import shown
+from headrace._base.exceptions import ArchiveError
 from headrace.cli import options
 from headrace.cli.archive.access import (
     ArchiveAddress,
@@ -24,7 +24,7 @@ from headrace.cli.archive.access import (
 from headrace.cli.lifecycle import FAILED, Stop, until_stopped
 from headrace.cli.output import print_json
 from headrace.cli.progress import RateLine
-from headrace.cli.subscribe import FORMATS, WRITERS, write_json
+from headrace.cli.subscribe import WRITERS, write_json
 from headrace.tools.units import format_bytes
 
 if TYPE_CHECKING:
@@ -46,16 +46,7 @@ _STOP_TIMEOUT_S = 10.0
     show_default=True,
     help="Channel on which the archive sends the messages.",
 )
-@click.option("--count", "-n", type=click.IntRange(min=1), help="End after this many messages.")
-@click.option(
-    "--format",
-    "-f",
-    "format_",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="text, hex: one line for each message; raw: payloads without separators; none: count only.",
-)
+@options.message_options
 @options.json_option
 def replay_command(
     recording_id: int,
@@ -110,10 +101,10 @@ def record_command(
 
     \b
     Examples:
-      headrace archive record -c aeron:ipc -s 10
+      headrace archive record -c aeron:ipc -s 1001
       headrace archive record -c 'aeron:udp?endpoint=localhost:20121' --remote
     """
-    from headrace.archive import SourceLocation
+    from headrace.archive import ErrorCode, SourceLocation
 
     location = SourceLocation.REMOTE if remote else SourceLocation.LOCAL
     failures: list[ArchiveError] = []
@@ -126,7 +117,13 @@ def record_command(
         session(address, "record", fail) as archive,
         until_stopped() as stop,
     ):
-        subscription_id = archive.start_recording(channel, stream_id, location=location)
+        try:
+            subscription_id = archive.start_recording(channel, stream_id, location=location)
+        except ArchiveError as refusal:
+            if refusal.code != ErrorCode.ACTIVE_SUBSCRIPTION:
+                raise
+            advice = f"`headrace archive stop -c '{channel}' -s {stream_id}` stops it"
+            raise ArchiveError(f"{refusal}; {advice}", refusal.code, refusal.code_name) from refusal
         if not as_json:
             click.echo(f"recording {channel} stream {stream_id}; Ctrl-C ends it", err=True)
         _follow(archive, subscription_id, stop, as_json)
@@ -135,23 +132,44 @@ def record_command(
 
 
 def _follow(archive: Archive, subscription_id: int, stop: Stop, as_json: bool) -> None:
-    """Show what becomes of the recordings, until the person stops them and each has ended."""
-    from headrace.archive import RecordingSignal
+    """Show what becomes of the recordings, until the person or another client stops them and each has ended."""
+    from headrace.archive import ErrorCode, RecordingSignal
 
     active: set[int] = set()
     deadline: float | None = None
-    while deadline is None or (active and time.monotonic() < deadline):
-        for one in archive.signals():
+    while True:
+        for one in archive.take_signals():
             if one.signal == RecordingSignal.START:
                 active.add(one.recording_id)
             elif one.signal == RecordingSignal.STOP:
                 active.discard(one.recording_id)
             _show(one.signal.name, one.recording_id, one.position, as_json)
         if not archive.is_connected:
-            raise ArchiveError("the archive is gone; what it had recorded is in its files")
-        if deadline is None and stop.wait(_LOOK_INTERVAL_S):
-            archive.stop_recording_subscription(subscription_id)
+            raise ArchiveError(f"{archive._why_lost()}; its files keep what it had recorded")
+        if deadline is not None:
+            if not active or time.monotonic() >= deadline:
+                return
+            continue
+        is_stopped = stop.wait(_LOOK_INTERVAL_S)
+        if is_stopped:
+            try:
+                archive.stop_recording_subscription(subscription_id)
+            except ArchiveError as refusal:
+                if refusal.code != ErrorCode.UNKNOWN_SUBSCRIPTION:
+                    raise
+        elif not _is_requested(archive, subscription_id):
+            click.echo("another client has stopped the recording", err=True)
+            is_stopped = True
+        if is_stopped:
             deadline = time.monotonic() + _STOP_TIMEOUT_S
+
+
+def _is_requested(archive: Archive, subscription_id: int) -> bool:
+    """Whether the archive still has the request to record; an archive that does not say so counts as one that has."""
+    try:
+        return any(one == subscription_id for one, _, _ in archive.list_recording_subscriptions())
+    except ArchiveError:
+        return True
 
 
 def _show(signal: str, recording_id: int, position: int, as_json: bool) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.text import Text
 
-from headrace._controls import shown
+from headrace._base.control_characters import shown
 from headrace.cli import options
 from headrace.cli.archive.access import archive_directory_option, confirm, dry_run_option, yes_option
 from headrace.cli.lifecycle import FAILED, FOUND
@@ -140,7 +140,7 @@ def errors_command(archive_directory: Path, as_json: bool, exit_code: bool) -> N
 
 def _driver_errors(archive: ArchiveDirectory) -> dict[str, tuple[Any, ...]]:
     """The error log of the archive's driver, unless its directory is gone."""
-    from headrace._exceptions import HeadraceError
+    from headrace._base.exceptions import HeadraceError
     from headrace.cnc.cnc_file import CncFile
     from headrace.cnc.error_log import read_error_log
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from headrace._controls import shown
+from headrace._base.control_characters import shown
 from headrace.cli.lifecycle import FAILED
 
 _FILE = click.argument("path", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
@@ -29,7 +29,7 @@ def users_group() -> None:
 def add_command(path: Path, name: str) -> None:
     """Add user NAME to FILE, or give the user another secret.
 
-    Asks for the secret twice; if stdin is no terminal, reads it from the first line of stdin.
+    Asks for the secret twice; if stdin is not a terminal, reads it from the first line of stdin.
 
     \b
     Examples:
@@ -40,7 +40,7 @@ def add_command(path: Path, name: str) -> None:
 
     users = UsersFile(path)
     if sys.stdin is None:
-        raise OSError("stdin is closed, and the secret is read from it")
+        raise OSError("stdin is closed: the secret cannot be read from it")
     if sys.stdin.isatty():
         secret = click.prompt("Secret", hide_input=True, confirmation_prompt=True, err=True)
     else:

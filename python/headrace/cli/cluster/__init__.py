@@ -6,33 +6,41 @@ from typing import Any
 
 import click
 
-from headrace._exceptions import HeadraceError
+from headrace._base.exceptions import HeadraceError
 from headrace.cli.groups import LazyCommand, LazyGroup
 from headrace.cli.lifecycle import FAILED, TOOL_FAILED, fail
 
-_LOG, _ASKING = "headrace.cli.cluster.recording_log", "headrace.cli.cluster.asking"
-_LOOKING = "headrace.cli.cluster.looking"
+_LOG, _REQUESTS = "headrace.cli.cluster.recording_log", "headrace.cli.cluster.requests"
+_STATUS, _BACKUP = "headrace.cli.cluster.status", "headrace.cli.cluster.backup"
 SUBCOMMANDS = {
     "node": LazyCommand("headrace.cli.cluster.node", "Run a member of a cluster.", "node_command"),
-    "watch": LazyCommand(
-        _LOOKING, "Show members, live: role, state, term, commit position.", "watch_command"
+    "demo": LazyCommand(
+        "headrace.cli.cluster.demo.command",
+        "Run three members on this machine, and kill the one that leads.",
+        "demo_command",
     ),
+    "backup": LazyCommand(_BACKUP, "Copy snapshots and the log of a running cluster.", "backup_command"),
+    "backup-query": LazyCommand(
+        _BACKUP, "Show or set when a backup asks for what is new.", "backup_query_command"
+    ),
+    "watch": LazyCommand(_STATUS, "Show members, live: role, state, term, commit position.", "watch_command"),
     "describe": LazyCommand(
-        _LOOKING, "Show the mark files of a member and its services, and its last vote.", "describe_command"
+        _STATUS, "Show the mark files of a member and its services, and its last vote.", "describe_command"
     ),
-    "pid": LazyCommand(_LOOKING, "Print the process id of the member.", "pid_command"),
+    "pid": LazyCommand(_STATUS, "Print the process id of the member.", "pid_command"),
     "errors": LazyCommand(
-        _LOOKING, "Show the errors of a member, its services and its driver.", "errors_command"
+        _STATUS, "Show the errors of a member, its services and its driver.", "errors_command"
     ),
-    "is-leader": LazyCommand(_ASKING, "Say whether the member leads.", "is_leader_command"),
+    "is-leader": LazyCommand(_REQUESTS, "Say whether the member leads.", "is_leader_command"),
     "list-members": LazyCommand(
-        _ASKING, "Ask a member which members the cluster has.", "list_members_command"
+        _REQUESTS, "Ask a member which members the cluster has.", "list_members_command"
     ),
-    "snapshot": LazyCommand(_ASKING, "Have the cluster take a snapshot.", "snapshot_command"),
-    "suspend": LazyCommand(_ASKING, "Have the cluster take no messages.", "suspend_command"),
-    "resume": LazyCommand(_ASKING, "Have a suspended cluster take messages again.", "resume_command"),
-    "shutdown": LazyCommand(_ASKING, "Have all members take a snapshot and end.", "shutdown_command"),
-    "abort": LazyCommand(_ASKING, "Have all members end without a snapshot.", "abort_command"),
+    "snapshot": LazyCommand(_REQUESTS, "Take a snapshot of the cluster.", "snapshot_command"),
+    "suspend": LazyCommand(_REQUESTS, "Suspend the cluster: it takes no messages.", "suspend_command"),
+    "resume": LazyCommand(_REQUESTS, "Resume a suspended cluster.", "resume_command"),
+    "shutdown": LazyCommand(_REQUESTS, "End all members after a snapshot.", "shutdown_command"),
+    "abort": LazyCommand(_REQUESTS, "End all members without a snapshot.", "abort_command"),
+    "transfer-leadership": LazyCommand(_REQUESTS, "Have another member lead.", "transfer_command"),
     "describe-latest-snapshot": LazyCommand(
         "headrace.cli.cluster.snapshot",
         "Print the consensus module's part of the latest snapshot.",
@@ -53,13 +61,13 @@ SUBCOMMANDS = {
         _LOG, "Begin a new log from the latest snapshot, without the messages after it.", "seed_command"
     ),
     "invalidate-latest-snapshot": LazyCommand(
-        _LOG, "Have the next start use the snapshot before the latest one.", "invalidate_command"
+        _LOG, "Make the next start use the snapshot before the latest one.", "invalidate_command"
     ),
 }
 
 
 # All others are commands of Aeron's ClusterTool as well, which ends with -1 where it fails.
-_OUR_OWN = {"node", "watch", "check-determinism"}
+_OUR_OWN = {"node", "backup", "demo", "watch", "check-determinism"}
 # With 1 it has answered: the member does not lead.
 _ANSWERS_WITH_1 = "is-leader"
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from headrace.cli.output import Shown, print_whole
 
 if TYPE_CHECKING:
-    from headrace.cluster.directory import ClusterDirectory
+    from headrace.cluster.files.directory import ClusterDirectory
 
 # Of these a member's directory has at least one, once a member has run there.
 _MEMBER_FILES = ("cluster-mark.dat", "cluster-mark.lnk", "recording.log")
@@ -77,7 +77,7 @@ def archive_of(directory: Path, given: Path | None) -> Path:
 
 def member_files(directory: Path) -> ClusterDirectory:
     """The files of a member."""
-    from headrace.cluster.directory import ClusterDirectory
+    from headrace.cluster.files.directory import ClusterDirectory
 
     return ClusterDirectory(directory)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 from rich.table import Table
 
-from headrace._controls import shown
+from headrace._base.control_characters import shown
 from headrace.cli import options
 from headrace.cli.archive.access import confirm
 from headrace.cli.cluster.access import (
@@ -27,12 +27,14 @@ from headrace.cli.lifecycle import FAILED
 from headrace.cli.output import Shown, print_json, print_whole
 
 if TYPE_CHECKING:
-    from headrace.cluster.directory import ClusterDirectory
-    from headrace.cluster.log.entries import Entry
-    from headrace.cluster.log.recording_log import RecordingLog
+    from headrace.cluster.files.directory import ClusterDirectory
+    from headrace.cluster.files.recording_log import RecordingLog
+    from headrace.cluster.files.recording_log_entries import Entry
 
 _yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
-_dry_run_option = click.option("--dry-run", "-n", is_flag=True, help="Only say what would be changed.")
+_dry_run_option = click.option(
+    "--dry-run", "-n", is_flag=True, help="Print what would change, and change nothing."
+)
 
 
 @click.command("recording-log")
@@ -116,7 +118,7 @@ def recovery_plan_command(
       headrace cluster recovery-plan /data/aeron-cluster 1 -a /data/aeron-archive
     """
     from headrace.archive.files import ArchiveDirectory
-    from headrace.cluster.log.recovery import recovery_plan
+    from headrace.cluster.files.recovery_plan import recovery_plan
 
     with (
         member_files(directory).recording_log() as log,
@@ -145,10 +147,10 @@ def sort_command(directory: Path) -> None:
     cluster = member_files(directory)
     with cluster.recording_log() as log:
         if log.is_sorted:
-            _fail("the recording log is in order already")
+            _fail("the recording log is already in order")
     with cluster.changed_recording_log() as log:
         log.sort()
-    click.echo("the recording log is in order now")
+    click.echo("the recording log is now in order")
 
 
 @click.command("seed")
@@ -156,7 +158,7 @@ def sort_command(directory: Path) -> None:
 @_dry_run_option
 @_yes_option
 def seed_command(directory: Path, dry_run: bool, yes: bool) -> None:
-    """Have the next start begin a new log at position 0, from the latest snapshot. Stop the member first.
+    """Make the next start begin a new log at position 0, from the latest snapshot. Stop the member first.
 
     The services lose all messages that the log has after the snapshot, also those that they have answered. The command
     deletes the entries of all terms and of all other snapshots from recording.log. It first copies that file to
@@ -170,18 +172,18 @@ def seed_command(directory: Path, dry_run: bool, yes: bool) -> None:
     with cluster.recording_log() as log:
         snapshot = log.latest_snapshot(0)
         if log.is_seed:
-            _fail("the recording log is a snapshot at position 0 and nothing else already")
+            _fail("the recording log already has only a snapshot at position 0")
     if snapshot:
         what = (
             f"begin a new log from the snapshot at position {snapshot[0].log_position} of term "
             f"{snapshot[0].leadership_term_id}, without the messages after it"
         )
-        question, answer = f"have the next start {what}?", f"the next start would {what}"
+        question, preview = f"have the next start {what}?", f"the next start would {what}"
     else:
         what = "delete recording.log, which has no snapshot"
-        question, answer = f"{what}?", f"would {what}"
+        question, preview = f"{what}?", f"would {what}"
     if dry_run:
-        click.echo(answer)
+        click.echo(preview)
         return
     cluster.check_no_member_runs()
     confirm(question, is_confirmed=yes)
@@ -197,7 +199,7 @@ def seed_command(directory: Path, dry_run: bool, yes: bool) -> None:
 @_dry_run_option
 @_yes_option
 def invalidate_command(directory: Path, archive_directory: Path | None, dry_run: bool, yes: bool) -> None:
-    """Have the next start use the snapshot before the latest one, and replay the log from there. Stop the member first.
+    """Make the next start use the snapshot before the latest one, and replay the log from there. Stop the member first.
 
     The command marks the snapshot's entries in recording.log as invalid. No message is lost, and the snapshot's
     recordings stay in the archive. Without an earlier snapshot the next start replays the whole log. If the archive
@@ -212,7 +214,7 @@ def invalidate_command(directory: Path, archive_directory: Path | None, dry_run:
         needed = _position_of_snapshot_before(log, snapshot[0])
         _check_log_from(log, needed, archive_beside(directory, archive_directory))
     where = f"the snapshot at position {snapshot[0].log_position} of term {snapshot[0].leadership_term_id}"
-    then = f"the next start replays the log from position {needed} on"
+    then = f"the next start replays the log from position {needed}"
     if dry_run:
         click.echo(f"would invalidate {where}; {then}")
         return
@@ -252,7 +254,7 @@ def _confirmed_log(cluster: ClusterDirectory, snapshot: list[Entry]) -> Iterator
     """The log to be changed, unless a member has changed it since a person was asked about its latest snapshot."""
     with cluster.changed_recording_log() as log:
         if log.latest_snapshot(0) != snapshot:
-            _fail("the recording log has another latest snapshot by now")
+            _fail("the recording log has another latest snapshot now")
         yield log
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from headrace._controls import shown
+from headrace._base.control_characters import shown
 from headrace.cli import options
 from headrace.cli.cluster.access import archive_of, beside_archive_option, directory_argument, member_files
 from headrace.cli.lifecycle import FAILED
@@ -44,7 +44,7 @@ def describe_snapshot_command(directory: Path, archive_directory: Path | None, a
     The command asks the archive of the member's node. With --archive-dir, or where the node does not run, it reads the
     archive's files instead.
     """
-    from headrace.cluster.running_member import RunningMember, stored_messages
+    from headrace.cluster.node.running_member import RunningMember, stored_messages
 
     with member_files(directory).recording_log() as log:
         entries = log.latest_snapshot(0)
@@ -52,7 +52,7 @@ def describe_snapshot_command(directory: Path, archive_directory: Path | None, a
         click.echo("error: Snapshot not found", err=True)
         raise click.exceptions.Exit(FAILED)
     member, entry, end = RunningMember(directory), entries[0], 0
-    if archive_directory is None and member.has_driver():
+    if archive_directory is None and member.has_driver:
         messages = member.snapshot_messages(entry.recording_id)
     else:
         messages = stored_messages(archive_of(directory, archive_directory), entry.recording_id)

@@ -3,11 +3,11 @@
 ::
 
     async with await AsyncClusterClient.connect(client, ingress_endpoints="0=localhost:20000") as cluster:
-        await cluster.offer(b"hello")
+        await cluster.offer_async(b"hello")
         async for message in cluster:
             print(message.payload)
 
-Nothing runs in a thread: the event loop's doorbell wakes what waits for messages. Cancelling takes no message.
+Only the look-up of names needs a thread: messages wake the event loop. Cancelling loses no message.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
 from headrace import aio
-from headrace._arguments import checked_class
-from headrace._closing import AsyncClosing
-from headrace._exceptions import ClosedError, PublicationTimeoutError
-from headrace._results import OfferResult
+from headrace._base.closing import AsyncClosing
+from headrace._base.exceptions import ClosedError, PublicationTimeoutError
+from headrace._base.results import OfferResult
 from headrace.cluster.client.client import (
     _CHANGE_INTERVAL_S,
     ClusterClient,
@@ -28,9 +27,10 @@ from headrace.cluster.client.client import (
     check_answer,
 )
 from headrace.cluster.client.local_node import driver_directory, named_node
+from headrace.cluster.client.pending_request import PendingRequest, result_of_read
 from headrace.cluster.client.session import ClusterMessage, Handlers
 from headrace.cluster.client.settings import ClusterClientConfig, ClusterClientSettings
-from headrace.cluster.errors import ClusterTimeoutError
+from headrace.cluster.protocol.session import AdminResponse
 
 if TYPE_CHECKING:
     import os
@@ -39,21 +39,20 @@ if TYPE_CHECKING:
     from headrace.client import Client, Publication
     from headrace.client._data import Data
     from headrace.client._local_driver import LocalDriver
-    from headrace.cluster.protocol.session import AdminResponse, NewLeaderEvent, SessionEvent
+    from headrace.cluster.protocol.session import AdminResponse, NewLeaderEvent, ReadResponse, SessionEvent
 
-__all__ = ["AsyncClusterClient"]
+__all__ = ["AsyncClusterClient", "look_up"]
 
 
-@checked_class
 class AsyncClusterClient(AsyncClosing):
-    """A session with a cluster for asyncio. Used by the coroutines of one event loop, of which one takes messages.
+    """A session with a cluster for asyncio. Used by the coroutines of one event loop; one of them takes messages.
 
     Attributes:
-        cluster: The session, with all that never blocks.
+        cluster: The session, with the methods that never block.
     """
 
     def __init__(self, cluster: ClusterClient) -> None:
-        """What :meth:`connect` calls."""
+        """Called by :meth:`connect`."""
         self.cluster = cluster
         self._reader_count = 0
 
@@ -76,6 +75,7 @@ class AsyncClusterClient(AsyncClosing):
         handlers = Handlers(on_message, on_session_event, on_new_leader, on_admin_response)
         directory = driver_directory(node_directory, directory, client, driver, config, settings)
         made = ClusterClientConfig.of(config, **settings)
+        await look_up(made)
         owns_client = client is None
         if client is None:
             with named_node(node_directory):
@@ -89,8 +89,8 @@ class AsyncClusterClient(AsyncClosing):
             raise
         return cls(connected)
 
-    async def offer(self, data: Data, timeout_s: float | None = None) -> int:
-        """Send one message, awaiting room, and a new leader where there is none. Cancelled, it sends nothing.
+    async def offer_async(self, data: Data, *, timeout_s: float | None = 5.0) -> int:
+        """Send one message, waiting for room, and for a new leader if there is none. A cancelled call sends nothing.
 
         Arguments and exceptions as for :meth:`headrace.cluster.ClusterClient.offer_blocking`.
         """
@@ -111,27 +111,28 @@ class AsyncClusterClient(AsyncClosing):
 
     async def request_snapshot(self, *, timeout_s: float | None = None) -> None:
         """See :meth:`headrace.cluster.ClusterClient.request_snapshot`."""
-        cluster, session = self.cluster, self.cluster._session
-        timeout_s = cluster._config.message_timeout_s if timeout_s is None else timeout_s
-        deadline = cluster.clock.deadline(timeout_s)
-        correlation_id = cluster.client.next_correlation_id()
-        session.await_answer(correlation_id)
-        is_sent = False
-        try:
-            while (answer := session.answer(correlation_id)) is None:
-                if not is_sent:
-                    result = session.send_snapshot_request(correlation_id)
-                    cluster._check_refusal(result)
-                    is_sent = result > 0
-                cluster._check_open()
-                if deadline.is_over:
-                    raise ClusterTimeoutError(
-                        f"the cluster did not answer to a request within {timeout_s:g} s"
-                    )
-                await self._hold(deadline.left_s())
-        finally:
-            session.forget_answer(correlation_id)
+        answer = await self._ask(self.cluster._session.send_snapshot_request, timeout_s)
+        assert isinstance(answer, AdminResponse), "the answer to a request for a snapshot"
         check_answer(answer)
+
+    async def read(self, data: bytes, *, service_id: int = 0, timeout_s: float | None = None) -> bytes:
+        """See :meth:`headrace.cluster.ClusterClient.read`. Several may be awaited at once."""
+        session = self.cluster._session
+        return result_of_read(
+            await self._ask(lambda one: session.send_read(one, data, service_id), timeout_s)
+        )
+
+    async def _ask(
+        self, send: Callable[[int], int | OfferResult], timeout_s: float | None
+    ) -> AdminResponse | ReadResponse:
+        cluster = self.cluster
+        timeout_s = cluster._config.message_timeout_s if timeout_s is None else timeout_s
+        correlation_id = cluster.client.next_correlation_id()
+        with PendingRequest(cluster._session, correlation_id, send, timeout_s, cluster.clock) as request:
+            while (answer := request.step(cluster._check_refusal)) is None:
+                cluster._check_open()
+                await self._hold(request.left_s)
+        return answer
 
     async def receive(self) -> ClusterMessage:
         """The next message. Raises as :meth:`headrace.cluster.ClusterClient.poll`."""
@@ -148,7 +149,7 @@ class AsyncClusterClient(AsyncClosing):
         return self
 
     async def __anext__(self) -> ClusterMessage:
-        """The next message; ends when this program has closed the session."""
+        """Wait for the next message; the iteration ends when this program closes the session."""
         try:
             return await self.receive()
         except ClosedError:
@@ -157,7 +158,7 @@ class AsyncClusterClient(AsyncClosing):
             raise
 
     async def _hold(self, left_s: float | None, *room_in: Publication) -> None:
-        """Wait for messages, which are kept, or for room; a coroutine that reads takes them itself."""
+        """Wait for messages, which are kept for the next read, or for room. A reading coroutine takes them itself."""
         cluster, session = self.cluster, self.cluster._session
         wait_s = cluster._wait_s if left_s is None else min(left_s, cluster._wait_s)
         if self._reader_count or not session.has_room:
@@ -182,3 +183,9 @@ class AsyncClusterClient(AsyncClosing):
 
     def __repr__(self) -> str:
         return f"Async{self.cluster!r}"
+
+
+async def look_up(config: ClusterClientConfig) -> None:
+    """Find the egress channel, if the settings leave it open, without blocking the event loop."""
+    if config.egress_channel is None:
+        await asyncio.to_thread(lambda: config.egress)

@@ -7,20 +7,21 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, overload
 
-from headrace._arguments import checked_class
-from headrace._checks import wrong
-from headrace._closing import Closing
-from headrace._exceptions import ClosedError, PublicationTimeoutError
-from headrace._fork import is_own
-from headrace._results import OfferResult, accepted
+from headrace._base.checks import wrong
+from headrace._base.closing import Closing
+from headrace._base.exceptions import ClosedError, PublicationTimeoutError
+from headrace._base.fork import is_own
+from headrace._base.results import OfferResult, accepted
 from headrace.client import Client
 from headrace.cluster.client.connecting import Connecting
 from headrace.cluster.client.local_node import driver_directory, named_node
+from headrace.cluster.client.pending_request import PendingRequest, result_of_read
 from headrace.cluster.client.session import ClusterMessage, ClusterSession, Handlers
 from headrace.cluster.client.settings import ClusterClientConfig, ClusterClientSettings
 from headrace.cluster.client.states import ClientState, ConnectState
-from headrace.cluster.errors import AdminRequestError, ClusterTimeoutError
+from headrace.cluster.errors import AdminRequestError
 from headrace.cluster.protocol.codes import AdminResponseCode
+from headrace.cluster.protocol.session import AdminResponse
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from headrace.client._data import Data
     from headrace.client._local_driver import LocalDriver
     from headrace.clock import Clock
-    from headrace.cluster.protocol.session import AdminResponse, NewLeaderEvent, SessionEvent
+    from headrace.cluster.protocol.session import NewLeaderEvent, ReadResponse, SessionEvent
 
 __all__ = ["ClusterClient", "PendingClusterClient"]
 
@@ -43,7 +44,7 @@ class PendingClusterClient:
     def __init__(
         self, client: Client, config: ClusterClientConfig, handlers: Handlers, *, owns_client: bool
     ) -> None:
-        """What :meth:`ClusterClient.request` calls."""
+        """Called by :meth:`ClusterClient.request`."""
         self._client = client
         self._config = config
         self._handlers = handlers
@@ -52,11 +53,11 @@ class PendingClusterClient:
 
     @property
     def state(self) -> ConnectState:
-        """How far it has come."""
+        """The state of the connect."""
         return self._connecting.state
 
     def poll(self) -> ClusterClient | None:
-        """Do what can be done now; gives the client once its session is open. To be called again until then.
+        """Do all work that needs no waiting; returns the client once its session is open. Call it again until then.
 
         Raises:
             ClusterTimeoutError: The session was not open within ``message_timeout_ns``; the text names the state.
@@ -75,7 +76,7 @@ class PendingClusterClient:
         return ClusterClient(self._client, session, self._config, owns_client=self._owns_client)
 
     def cancel(self) -> None:
-        """Give it up. Never to be called once :meth:`poll` has given the client."""
+        """Cancel the connect. Do not call it once :meth:`poll` has returned the client."""
         self._connecting.close()
         self._end()
 
@@ -87,23 +88,22 @@ class PendingClusterClient:
         return f"PendingClusterClient(state={self.state.name})"
 
 
-@checked_class
 class ClusterClient(Closing):
     """A session with a cluster, made with :meth:`connect`. Works with Aeron's clusters as well.
 
-    What is offered goes into the cluster's log, once for each offer that was accepted and that the cluster got: an
-    answer of a service shows that. When the leader is lost, the session goes on with the next one; messages that were
-    on their way are lost. A context manager that closes the session, and an iterator of what services send.
+    Each accepted offer that reaches the cluster goes into its log once; an answer of a service confirms that. If the
+    leader is lost, the session continues with the next one, but messages in flight are lost. A context manager that
+    closes the session, and an iterator of the services' messages.
 
-    One thread takes messages; any thread may offer or close. While it is called, the client sends keepalives by itself,
-    see ``keep_alive_interval_ns``; a program that does something else for as long as the cluster's session time-out,
-    which is 10 s if nothing is said, loses its session.
+    One thread takes messages; any thread may offer or close. The methods of the client send keepalives, see
+    ``keep_alive_interval_ns``; a program that calls none for as long as the cluster's session time-out, by default 10
+    s, loses its session.
     """
 
     def __init__(
         self, client: Client, session: ClusterSession, config: ClusterClientConfig, *, owns_client: bool
     ) -> None:
-        """What :meth:`connect` calls."""
+        """Called by :meth:`connect`."""
         self._client = client
         self._session = session
         self._config = config
@@ -127,7 +127,7 @@ class ClusterClient(Closing):
         on_admin_response: Callable[[AdminResponse], object] | None = None,
         **settings: Unpack[ClusterClientSettings],
     ) -> PendingClusterClient:
-        """Begin to open a session, without waiting: for programs with a loop that must not stand still.
+        """Begin to open a session, without waiting: for programs whose loop must not stall.
 
         Arguments as for :meth:`connect`.
 
@@ -159,19 +159,19 @@ class ClusterClient(Closing):
         Blocks without the GIL until the leader has opened it, for at most ``message_timeout_ns``.
 
         Args:
-            client: The client to use, with a conductor thread; without it one is made and closed with the session.
-            directory: The driver's directory, when no client is given.
-            node_directory: The directory of a node on this machine, instead: its mark file names the driver. Both
-                channels are then ``aeron:ipc``, if nothing else is said.
-            driver: The driver, if it runs in this process and no client is given.
+            client: The client to use, with a conductor thread; without it the session makes one and closes it.
+            directory: The driver's directory, if there is no `client`.
+            node_directory: The directory of a node on this machine, instead of the driver's: its mark file names the
+                driver. Both channels are then ``aeron:ipc`` by default.
+            driver: The driver, if it runs in this process and there is no `client`.
             config: All settings as one object; keywords override it.
-            on_message: What :meth:`poll` gives messages to, if it is given no handler.
-            on_session_event: Called with what the cluster says of the session, such as its end.
+            on_message: The default handler of :meth:`poll`.
+            on_session_event: Called with the cluster's events of the session, such as its end.
             on_new_leader: Called when the cluster has a new leader.
             on_admin_response: Called with each answer to a request for a snapshot.
             **settings: See :class:`headrace.cluster.ClusterClientConfig`: channels, endpoints, time-outs, credentials.
 
-        The handlers are called by the thread that takes messages, inside its call; what they raise comes out of it.
+        The thread that takes messages calls the handlers, inside its call, which raises their exceptions.
 
         Raises:
             ClusterTimeoutError: The session was not open in time; the text names the state.
@@ -205,20 +205,20 @@ class ClusterClient(Closing):
             data: A bytes-like object, or a tuple or list of them sent as one message.
 
         Returns:
-            A stream position above zero; or why it was not sent: ``NOT_CONNECTED`` while a new leader is awaited, which
-            takes polls, ``CLOSED`` when the session has ended, and the others of :class:`headrace.OfferResult`.
+            A stream position above zero; or why it was not sent: ``NOT_CONNECTED`` while the session waits for a new
+            leader, which needs polls, ``CLOSED`` when it has ended, and the others of :class:`headrace.OfferResult`.
 
         Raises:
-            ConfigError: The message is too long, for the stream or for the cluster's log; of the log Aeron's members do
-                not say it, and drop the message.
+            ConfigError: The message is too long for the stream or for the cluster's log. Aeron's members do not
+                announce the limit of their log, and drop the message.
         """
         with self._lock:
             return self._session.offer(data)
 
     def offer_blocking(self, data: Data, *, timeout_s: float | None = 5.0) -> int:
-        """Send one message, waiting for room, and for a new leader where there is none.
+        """Send one message, waiting for room, and for a new leader if there is none.
 
-        What the cluster sends meanwhile is kept for the next poll, up to 64 MiB.
+        Messages that arrive meanwhile are kept for the next poll, up to 64 MiB.
 
         Args:
             data: As for :meth:`offer`.
@@ -231,7 +231,7 @@ class ClusterClient(Closing):
             ConfigError: As for :meth:`offer`.
             PublicationTimeoutError: The time is over; ``.result`` says what was missing.
             SessionClosedError: The cluster has closed the session.
-            ClusterTimeoutError: The cluster has no leader any more.
+            ClusterTimeoutError: The cluster no longer has a leader.
             ClosedError: This program has closed the session.
             DriverTimeoutError: The client's driver has ended.
         """
@@ -246,7 +246,7 @@ class ClusterClient(Closing):
         return int(result)
 
     def send_keep_alive(self) -> bool:
-        """Show that this client is there, which :meth:`poll` and its like do by themselves. Never blocks.
+        """Send a keepalive, which :meth:`poll` and its like also do. Never blocks.
 
         Returns:
             Whether it was sent.
@@ -255,7 +255,7 @@ class ClusterClient(Closing):
             return self._session.send_keep_alive() > 0
 
     def send_snapshot_request(self) -> int | None:
-        """Ask the cluster to take a snapshot, without waiting for the answer, which `on_admin_response` is told.
+        """Ask the cluster to take a snapshot, without waiting for the answer, which goes to `on_admin_response`.
 
         Returns:
             The correlation id of the answer; ``None`` if the request could not be sent now.
@@ -265,49 +265,65 @@ class ClusterClient(Closing):
             return correlation_id if self._session.send_snapshot_request(correlation_id) > 0 else None
 
     def request_snapshot(self, *, timeout_s: float | None = None) -> None:
-        """Have the cluster take a snapshot; clusters refuse it unless they were told whom to allow it.
+        """Ask the cluster to take a snapshot. Clusters refuse this unless they authorise the client.
 
         Blocks until the cluster has agreed, not until the snapshot is taken: a member that is closed before that does
-        not take it, and says so in its error log. What the cluster sends meanwhile is kept for the next poll.
+        not take it, and says so in its error log. Messages that arrive meanwhile are kept for the next poll.
 
         Args:
-            timeout_s: How long to wait; ``message_timeout_ns`` if not given.
+            timeout_s: How long to wait; by default ``message_timeout_ns``.
 
         Raises:
-            AdminRequestError: The cluster refused; ``.code`` says whether this client may not.
+            AdminRequestError: The cluster refused; ``.code`` tells whether this client is not authorised.
             ClusterTimeoutError: The cluster did not answer.
             SessionClosedError: The cluster has closed the session.
             ClosedError: This program has closed the session.
         """
-        timeout_s = self._config.message_timeout_s if timeout_s is None else timeout_s
-        deadline = self.clock.deadline(timeout_s)
-        correlation_id = self._client.next_correlation_id()
-        session = self._session
-        session.await_answer(correlation_id)
-        try:
-            while True:
-                with self._lock:
-                    result = session.send_snapshot_request(correlation_id)
-                if result > 0:
-                    break
-                self._check_refusal(result)
-                self._await_answer(deadline.left_s(), timeout_s)
-            while (answer := session.answer(correlation_id)) is None:
-                self._check_open()
-                self._await_answer(deadline.left_s(), timeout_s)
-        finally:
-            session.forget_answer(correlation_id)
+        answer = self._ask(self._session.send_snapshot_request, timeout_s)
+        assert isinstance(answer, AdminResponse), "the answer to a request for a snapshot"
         check_answer(answer)
 
-    def _await_answer(self, left_s: float | None, timeout_s: float) -> None:
-        if left_s == 0:
-            raise ClusterTimeoutError(f"the cluster did not answer to a request within {timeout_s:g} s")
-        self._hold(_CHANGE_INTERVAL_S)
+    def read(self, data: bytes, *, service_id: int = 0, timeout_s: float | None = None) -> bytes:
+        """Ask a service what does not change it: its ``on_read`` answers, and nothing enters the log.
+
+        The answer has all that any client was answered before this call (it is linearizable). A new leader is asked
+        again. Blocks until the answer comes; what the cluster sends meanwhile is kept for the next poll. Clusters of
+        Aeron do not answer.
+
+        Args:
+            data: The question.
+            service_id: Which service is asked.
+            timeout_s: How long to wait; ``message_timeout_ns`` if not given.
+
+        Raises:
+            ServiceError: The service raised.
+            ClusterTimeoutError: The cluster did not answer.
+            SessionClosedError: The cluster has closed the session.
+            ClosedError: This program has closed the session.
+        """
+        return result_of_read(
+            self._ask(lambda one: self._session.send_read(one, data, service_id), timeout_s)
+        )
+
+    def _ask(
+        self, send: Callable[[int], int | OfferResult], timeout_s: float | None
+    ) -> AdminResponse | ReadResponse:
+        timeout_s = self._config.message_timeout_s if timeout_s is None else timeout_s
+        with PendingRequest(
+            self._session, self._client.next_correlation_id(), send, timeout_s, self.clock
+        ) as request:
+            while True:
+                with self._lock:
+                    answer = request.step(self._check_refusal)
+                if answer is not None:
+                    return answer
+                self._check_open()
+                self._hold(_CHANGE_INTERVAL_S)
 
     # --- from the cluster ------------------------------------------------------------------------------------------
 
     def step(self) -> None:
-        """Look after the session, as every other call does: time-outs, a new leader, keepalives. Never blocks.
+        """Maintain the session, as every other call does: time-outs, a new leader, keepalives. Never blocks.
 
         For programs that only offer; others need not call it.
         """
@@ -315,19 +331,21 @@ class ClusterClient(Closing):
             self._session.step()
 
     def poll(self, handler: Callable[[ClusterMessage], object] | None = None, limit: int = 10) -> int:
-        """Call a handler with the messages that have come. Never blocks.
+        """Call a handler with the messages that have arrived. Never blocks.
 
         When the handler raises, the poll stops and raises the same exception; the message counts as consumed.
 
         Args:
-            handler: Called with each :class:`headrace.cluster.ClusterMessage`; `on_message` if not given.
+            handler: Called with each :class:`headrace.cluster.ClusterMessage`; by default `on_message`.
             limit: Most messages to take.
 
         Returns:
             How many messages were taken.
 
         Raises:
-            SessionClosedError: The cluster has closed the session; after all its messages.
+            ServiceError: Instead of an answer: a handler of the service raised at a message of this client. The session
+                stays open, and the program may continue.
+            SessionClosedError: The cluster has closed the session. Raised after all its messages.
             ClusterTimeoutError: The cluster had no new leader in time, or this client could not reach it.
             ClosedError: This program has closed the session.
             ConfigError: There is no handler.
@@ -342,7 +360,7 @@ class ClusterClient(Closing):
         return count
 
     def poll_message(self) -> ClusterMessage | None:
-        """Take one message; ``None`` if none has come. Never blocks. Raises as :meth:`poll`."""
+        """Take one message; ``None`` if none has arrived. Never blocks. Raises as :meth:`poll`."""
         with self._lock:
             # A thread that waits for something else may have the next message, and not have kept it yet.
             is_reading = self._reading.acquire(blocking=False)
@@ -380,7 +398,7 @@ class ClusterClient(Closing):
         return self
 
     def __next__(self) -> ClusterMessage:
-        """The next message, waited for as :meth:`receive` does; ends when this program has closed the session."""
+        """Wait for the next message as :meth:`receive` does; ends when this program closes the session."""
         try:
             return self.receive()
         except ClosedError:
@@ -390,7 +408,7 @@ class ClusterClient(Closing):
 
     @property
     def _wait_s(self) -> float:
-        """How long nothing need be looked after."""
+        """How long the session needs no maintenance."""
         return _LOOK_INTERVAL_S if self._session.is_steady else _CHANGE_INTERVAL_S
 
     @property
@@ -426,7 +444,7 @@ class ClusterClient(Closing):
                 raise self._session.end()
 
     def _check_refusal(self, result: int | OfferResult) -> None:
-        """Raise what makes it vain to offer again."""
+        """Raise the error that makes another offer pointless."""
         if result is OfferResult.CLOSED:
             self._check_open()
             # With the client went everything that it had; it says why it has ended.
@@ -437,7 +455,7 @@ class ClusterClient(Closing):
 
     @property
     def state(self) -> ClientState:
-        """Where it is."""
+        """The state of the session."""
         return self._session.state
 
     @property
@@ -447,27 +465,27 @@ class ClusterClient(Closing):
 
     @property
     def leadership_term_id(self) -> int:
-        """The term of the leader that is known."""
+        """The term of the last known leader."""
         return self._session.leadership_term_id
 
     @property
     def leader_member_id(self) -> int:
-        """The leader that is known."""
+        """The last known leader."""
         return self._session.leader_member_id
 
     @property
     def undecodable_count(self) -> int:
-        """How many messages were not understood, and ignored. The first is logged."""
+        """How many messages could not be decoded, and were ignored. The first is logged."""
         return self._session.undecodable_count
 
     @property
     def client(self) -> Client:
-        """The client in use."""
+        """The client of the session."""
         return self._client
 
     @property
     def clock(self) -> Clock:
-        """Where it takes the time from: the clock of its client."""
+        """The clock of its client."""
         return self._client.clock
 
     @property
@@ -493,7 +511,7 @@ class ClusterClient(Closing):
 
 
 def check_answer(answer: AdminResponse) -> None:
-    """Raise the refusal that an answer is, if it is one."""
+    """Raise the error if an answer is a refusal."""
     if answer.response_code is not AdminResponseCode.OK:
         text = f"the cluster refused a snapshot: {answer.message or answer.response_code.name}"
         raise AdminRequestError(text, int(answer.response_code))

@@ -1,8 +1,8 @@
-"""Where the members of a cluster take messages: ``0=host:port,1=host:port``."""
+"""The ingress endpoints of a cluster's members: ``0=host:port,1=host:port``."""
 
 from __future__ import annotations
 
-from headrace._exceptions import HeadraceError
+from headrace._base.exceptions import HeadraceError
 
 __all__ = ["EndpointsError", "parse_endpoints"]
 
@@ -12,14 +12,14 @@ _PORT_MAX, _PORT_DIGITS_MAX = 65_535, 5
 
 
 class EndpointsError(HeadraceError):
-    """A text that is no list of endpoints; the text says why."""
+    """A text that is not a list of endpoints; the error's text says why."""
 
 
 def parse_endpoints(text: str) -> dict[int, str]:
     """The endpoint of each member, by its id.
 
     Raises:
-        EndpointsError: The text is no such list. It may come from a network.
+        EndpointsError: The text, which may come from the network, is not such a list.
     """
     if len(text) > _LENGTH_MAX:
         raise EndpointsError(f"endpoints of {len(text)} characters: at most {_LENGTH_MAX} are allowed")

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headrace._exceptions import ConfigError, DriverTimeoutError, HeadraceError, RegistrationError
-from headrace.cluster.client.endpoints import parse_endpoints
+from headrace._base.exceptions import ConfigError, DriverTimeoutError, HeadraceError, RegistrationError
+from headrace.client._reserved import reserved_streams
 
 if TYPE_CHECKING:
     from headrace.client import Client, ExclusivePublication, Pending, Publication
@@ -44,7 +44,7 @@ class _Way:
         return self.publication is not None and self.publication.is_connected
 
     def close(self) -> None:
-        """Leave it. With a client that has ended it went."""
+        """Close it. Does nothing if the client has ended."""
         with contextlib.suppress(HeadraceError):
             if self.pending is not None:
                 self.pending.cancel()
@@ -53,7 +53,7 @@ class _Way:
 
 
 class Ingress:
-    """Ways to the members of a cluster. Used by one thread at a time."""
+    """The publications to the members of a cluster. Used by one thread at a time."""
 
     def __init__(self, client: Client, config: ClusterClientConfig) -> None:
         self._client = client
@@ -64,12 +64,12 @@ class Ingress:
 
     @property
     def publication(self) -> Publication | None:
-        """To the member that is used, once there is one."""
+        """The publication to the member in use, once there is one."""
         return None if self._used is None else self._used.publication
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether no way can be opened."""
+        """Whether no publication can be opened."""
         return all(way.failure is not None for way in self._ways.values())
 
     @property
@@ -78,12 +78,12 @@ class Ingress:
         return [way.failure for way in self._ways.values() if way.failure is not None]
 
     def open_all(self) -> None:
-        """Open a way to each member that the settings name, or the one channel of all."""
-        given = self._config.ingress_endpoints
-        self.open([None] if given is None else parse_endpoints(given).values())
+        """Open a publication to each member of the settings, or the one channel of all."""
+        given = self._config.endpoints
+        self.open([None] if given is None else given.values())
 
     def open(self, endpoints: Iterable[str | None]) -> None:
-        """Open ways to these, and close all others. One that is open, and has not failed, is kept."""
+        """Open publications to these members, and close all others. Keeps those that are open and have not failed."""
         self._used = None
         wanted = list(dict.fromkeys(endpoints))
         kept = {
@@ -99,14 +99,14 @@ class Ingress:
         }
 
     def step(self) -> None:
-        """Use the first way that is connected."""
+        """Use the first publication that is connected."""
         for way in self._ways.values():
             way.step()
             if self._used is None and way.is_connected:
                 self._used = way
 
     def keep_used(self) -> None:
-        """Close all ways but the one that is used."""
+        """Close all publications except the one in use."""
         used = self._used
         assert used is not None
         for way in self._ways.values():
@@ -130,7 +130,8 @@ class Ingress:
         )
         way = _Way(endpoint)
         try:
-            way.pending = request(config.ingress_to(endpoint), config.ingress_stream_id)
+            with reserved_streams():
+                way.pending = request(config.ingress_to(endpoint), config.ingress_stream_id)
         except (ConfigError, RegistrationError) as failure:
             way.failure = failure
         return way

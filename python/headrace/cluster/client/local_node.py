@@ -1,4 +1,4 @@
-"""How a client on the machine of a node finds the node's driver: through the mark file in the node's directory."""
+"""Finds the driver of a node on this machine, through the mark file in the node's directory."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace._checks import wrong
-from headrace._exceptions import DriverTimeoutError
-from headrace.cluster.directory import ClusterDirectory
+from headrace._base.checks import wrong
+from headrace._base.exceptions import DriverTimeoutError
+from headrace.cluster.files.directory import ClusterDirectory
 
 if TYPE_CHECKING:
     from headrace.client import Client
@@ -31,10 +31,10 @@ def driver_directory(
     config: ClusterClientConfig | None,
     settings: ClusterClientSettings,
 ) -> str | os.PathLike[str] | None:
-    """The directory of the driver to use; of a node's driver, and then both channels are IPC if nothing else is said.
+    """The directory of the driver to use. With a node's driver, both channels are IPC by default.
 
     Raises:
-        ConfigError: A driver is named in two ways.
+        ConfigError: The arguments name the driver in two ways.
         ClusterFileError: No node has run on the directory, or its mark file is damaged.
     """
     if node_directory is None:
@@ -55,7 +55,7 @@ def driver_directory(
 
 @contextmanager
 def named_node(node_directory: str | os.PathLike[str] | None) -> Iterator[None]:
-    """Say of a driver that does not answer whose it is: the node's own, which starts with the node alone."""
+    """Add to the error of a driver that does not answer that it is the node's driver, which starts with the node."""
     try:
         yield
     except DriverTimeoutError as silent:

@@ -1,4 +1,4 @@
-"""A client's open session with a cluster: its states, and sorting what the cluster says. It never waits.
+"""A client's open session with a cluster: its states, and the sorting of messages. It never waits.
 
 :class:`headrace.cluster.ClusterClient` and its asyncio form step it, and wait, each in its way.
 """
@@ -6,19 +6,20 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headrace._checks import wrong
-from headrace._exceptions import ClosedError, HeadraceError
-from headrace._logging import CLUSTER
-from headrace._results import OfferResult
-from headrace._states import Life
+from headrace._base.checks import check_callable, wrong
+from headrace._base.exceptions import ClosedError, HeadraceError
+from headrace._base.logging import CLUSTER
+from headrace._base.results import OfferResult
+from headrace._base.states import Life, LoggedEvents
 from headrace.cluster.client.endpoints import EndpointsError, parse_endpoints
 from headrace.cluster.client.states import CLIENT, ClientState
-from headrace.cluster.errors import ClusterTimeoutError, SessionClosedError
+from headrace.cluster.errors import ClusterTimeoutError, ServiceError, SessionClosedError
 from headrace.cluster.protocol.codes import AdminRequestType, EventCode
 from headrace.cluster.protocol.header import (
     HEADER_LENGTH,
@@ -34,6 +35,8 @@ from headrace.cluster.protocol.session import (
     AdminRequest,
     AdminResponse,
     NewLeaderEvent,
+    ReadRequest,
+    ReadResponse,
     SessionCloseRequest,
     SessionEvent,
     SessionKeepAlive,
@@ -53,7 +56,7 @@ _HELD_BYTES_MAX = 64 << 20
 
 
 class ClusterMessage(NamedTuple):
-    """What a service of the cluster has sent to this client."""
+    """A message of a service to this client."""
 
     payload: bytes
     """What the service sent."""
@@ -68,12 +71,16 @@ class ClusterMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Handlers:
-    """What a program wants to be told of. Called inside the calls that take messages from the cluster."""
+    """The handlers of a program. Called inside the calls that take messages from the cluster."""
 
     on_message: Callable[[ClusterMessage], object] | None = None
     on_session_event: Callable[[SessionEvent], object] | None = None
     on_new_leader: Callable[[NewLeaderEvent], object] | None = None
     on_admin_response: Callable[[AdminResponse], object] | None = None
+
+    def __post_init__(self) -> None:
+        for handler in fields(self):
+            check_callable(handler.name, getattr(self, handler.name))
 
 
 class ClusterSession:
@@ -94,12 +101,17 @@ class ClusterSession:
         self._new_leader_timeout_s = config.new_leader_timeout_s(opened.leader_heartbeat_timeout_ns)
         self._handlers = handlers
         self._life = Life(CLIENT)
+        self._life.begin(
+            LoggedEvents(CLUSTER, logging.INFO),
+            f"member {opened.leader_member_id} opened the session in term {opened.leadership_term_id}",
+            opened.cluster_session_id,
+        )
         self._deadline = self._clock.deadline(None)
         self._last_sent_ns = self._clock.monotonic_ns()
-        self._held: deque[ClusterMessage] = deque()
+        self._held: deque[ClusterMessage | ServiceError] = deque()
         self._held_bytes = 0
         self._reason = ""
-        self._answers: dict[int, AdminResponse | None] = {}
+        self._answers: dict[int, AdminResponse | ReadResponse | None] = {}
         self.cluster_session_id = opened.cluster_session_id
         self._lead(opened.leadership_term_id, opened.leader_member_id)
         self.error: HeadraceError | None = None
@@ -114,7 +126,7 @@ class ClusterSession:
 
     @property
     def state(self) -> ClientState:
-        """Where it is."""
+        """The state."""
         return self._life.state
 
     @property
@@ -124,21 +136,21 @@ class ClusterSession:
 
     @property
     def is_steady(self) -> bool:
-        """Whether nothing is to be done soon."""
+        """Whether nothing is due soon."""
         return self.state in (ClientState.CONNECTED, ClientState.AWAIT_NEW_LEADER)
 
     @property
     def subscription(self) -> Subscription:
-        """What the cluster's messages come on."""
+        """The subscription to the cluster's messages."""
         return self._egress
 
     @property
     def publication(self) -> Any:
-        """What messages to the cluster are sent over now; ``None`` while there is no leader."""
+        """The publication to the leader; ``None`` while there is none."""
         return self._ingress.publication
 
     def step(self) -> None:
-        """Look after the streams and the time-outs, and send a keepalive that is due."""
+        """Maintain the streams and the time-outs, and send a keepalive that is due."""
         state = self.state
         if state is ClientState.CONNECTED:
             if self._image is None or self._image.is_closed:
@@ -161,12 +173,12 @@ class ClusterSession:
         longest = self._max_message_length
         if longest is not None and (length := _length_of(data)) > longest:
             raise wrong(
-                "len(data)", length, f"must be at most {longest}, the longest that the cluster's log takes"
+                "len(data)", length, f"must be at most {longest}, the length limit of the cluster's log"
             )
         return self._send(with_header(self._header, data))
 
     def send_keep_alive(self) -> int | OfferResult:
-        """Show that the client is there, if that can be done now."""
+        """Send a keepalive, if that can be done now."""
         return self._send(
             encode(
                 SessionKeepAlive(
@@ -188,16 +200,30 @@ class ClusterSession:
             )
         )
 
+    def send_read(self, correlation_id: int, data: bytes, service_id: int) -> int | OfferResult:
+        """Ask a service what does not change it, if that can be done now."""
+        return self._send(
+            encode(
+                ReadRequest(
+                    leadership_term_id=self.leadership_term_id,
+                    cluster_session_id=self.cluster_session_id,
+                    correlation_id=correlation_id,
+                    service_id=service_id,
+                    payload=data,
+                )
+            )
+        )
+
     def await_answer(self, correlation_id: int) -> None:
         """Keep the answer to a request for :meth:`answer`, until it is forgotten."""
         self._answers[correlation_id] = None
 
-    def answer(self, correlation_id: int) -> AdminResponse | None:
+    def answer(self, correlation_id: int) -> AdminResponse | ReadResponse | None:
         """The answer, once it is there."""
         return self._answers[correlation_id]
 
     def forget_answer(self, correlation_id: int) -> None:
-        """Keep it no more."""
+        """Stop keeping an answer."""
         del self._answers[correlation_id]
 
     def _send(self, message: Any) -> int | OfferResult:
@@ -211,7 +237,7 @@ class ClusterSession:
         if result > 0:
             self._last_sent_ns = self._clock.monotonic_ns()
             if self.state is ClientState.AWAIT_NEW_LEADER_CONNECTION:
-                self._enter(ClientState.CONNECTED, "the new leader takes messages")
+                self._life.enter(ClientState.CONNECTED, "the new leader takes messages")
             return result
         return self._refused(result)
 
@@ -251,20 +277,21 @@ class ClusterSession:
     # --- from the cluster ------------------------------------------------------------------------------------------
 
     def take(self, *, may_read: bool) -> ClusterMessage | None:
-        """The next message, if one has come.
+        """Take the next message, if one has arrived.
 
         Args:
-            may_read: Also from the stream, and not only of what is held.
+            may_read: Also read the stream, and not only the held messages.
 
         Raises:
             ClosedError: This program has closed the session, or the client has ended.
-            HeadraceError: What :attr:`error` says, once all messages before it were taken.
+            HeadraceError: The error in :attr:`error`, once all messages before it were taken.
+            ServiceError: The service failed at a message; the session stays open.
         """
         self.step()
         if self._held:
             message = self._held.popleft()
-            self._held_bytes -= len(message.payload)
-            return message
+            self._held_bytes -= _size_of(message)
+            return _given(message)
         if self.state is ClientState.CLOSED:
             raise self.end()
         for _ in range(_IGNORED_A_POLL if may_read else 0):
@@ -273,13 +300,13 @@ class ClusterSession:
                 return None
             taken = self.accept(received)
             if taken is not None:
-                return taken
+                return _given(taken)
             if self.is_over:
                 return None
         return None
 
     def end(self) -> HeadraceError:
-        """What to raise once it has ended."""
+        """The error to raise once it has ended."""
         return self.error or ClosedError(f"the session {self.cluster_session_id} with the cluster is closed")
 
     @property
@@ -287,13 +314,13 @@ class ClusterSession:
         """Whether more messages may be held."""
         return self._held_bytes < _HELD_BYTES_MAX
 
-    def hold(self, message: ClusterMessage) -> None:
-        """Keep a message for :meth:`take`: it came while something else was waited for."""
+    def hold(self, message: ClusterMessage | ServiceError) -> None:
+        """Keep a message for :meth:`take` that arrived during another wait."""
         self._held.append(message)
-        self._held_bytes += len(message.payload)
+        self._held_bytes += _size_of(message)
 
-    def accept(self, received: Message) -> ClusterMessage | None:
-        """Go on from what has come; gives it if it is a service's message to this session."""
+    def accept(self, received: Message) -> ClusterMessage | ServiceError | None:
+        """Handle a message; returns it if it is a service's message to this session, or its failure."""
         payload = received.payload
         template = template_of(payload)
         if template == SESSION_MESSAGE:
@@ -312,17 +339,20 @@ class ClusterSession:
             return None
         if isinstance(message, SessionEvent):
             self._on_session_event(message)
+            if message.code is EventCode.ERROR:
+                return ServiceError(message.detail or "no reason given", received.reserved_value)
         elif isinstance(message, NewLeaderEvent):
             self._on_new_leader(message, received.session_id)
-        elif isinstance(message, AdminResponse):
-            if message.correlation_id in self._answers:
-                self._answers[message.correlation_id] = message
+        elif isinstance(message, AdminResponse | ReadResponse) and message.correlation_id in self._answers:
+            self._answers[message.correlation_id] = message
+        if isinstance(message, AdminResponse):
             _tell(self._handlers.on_admin_response, message)
         return None
 
     def _on_session_event(self, event: SessionEvent) -> None:
-        # A member that takes over says OK for the sessions that it inherits: that opens nothing here.
-        if event.code is EventCode.CLOSED:
+        # A member that takes over says OK for the sessions that it inherits: that opens nothing here. In another term
+        # an id may be another client's: one that was never agreed upon is used again.
+        if event.code is EventCode.CLOSED and event.leadership_term_id == self.leadership_term_id:
             text = f"the cluster has closed session {self.cluster_session_id}: {event.detail or 'no reason given'}"
             self._end(SessionClosedError(text, event.detail))
         _tell(self._handlers.on_session_event, event)
@@ -347,7 +377,7 @@ class ClusterSession:
         self._ingress.close()
         self._ingress.open([endpoint])
         self._deadline = self._clock.deadline(self._config.message_timeout_s)
-        self._enter(
+        self._life.enter(
             ClientState.AWAIT_NEW_LEADER_CONNECTION,
             f"member {event.leader_member_id} leads term {event.leadership_term_id}",
         )
@@ -359,7 +389,7 @@ class ClusterSession:
         # Hostile messages do not fill a log: the first, then each time that their number has doubled.
         if not count & (count - 1):
             CLUSTER.warning(
-                "session %d: message %d that is not understood, ignored: %s",
+                "session %d: ignored message %d, which cannot be decoded: %s",
                 self.cluster_session_id,
                 count,
                 text,
@@ -387,44 +417,40 @@ class ClusterSession:
         self._ingress.close()
         self._reason = reason
         self._deadline = self._clock.deadline(self._new_leader_timeout_s)
-        self._enter(ClientState.AWAIT_NEW_LEADER, reason)
+        self._life.enter(ClientState.AWAIT_NEW_LEADER, reason)
 
     def _end(self, error: HeadraceError) -> None:
         if not self.is_over:
             self.error = error
-            self._enter(ClientState.PENDING_CLOSE, str(error))
+            self._life.enter(ClientState.PENDING_CLOSE, str(error))
 
     def _fail(self, error: HeadraceError) -> None:
         self.error = error
         self._leave(str(error))
 
     def _leave(self, reason: str) -> None:
-        self._enter(ClientState.CLOSED, reason)
+        self._life.enter(ClientState.CLOSED, reason)
         self._ingress.close()
         with contextlib.suppress(HeadraceError):
             self._egress.close()
 
-    def _enter(self, state: ClientState, reason: str) -> None:
-        previous = self.state
-        self._life.enter(state, reason)
-        if self.state is not state:
-            CLUSTER.error(
-                "session %d: must not go from %s to %s: %s",
-                self.cluster_session_id,
-                previous.name,
-                state.name,
-                reason,
-            )
-        elif state is not previous:
-            CLUSTER.info("session %d: %s: %s", self.cluster_session_id, state.name, reason)
-
 
 def _length_of(data: Any) -> int:
-    """The length of a message; what is none is refused where it is offered."""
+    """The length of a message; ``offer`` refuses other objects later."""
     try:
         return length_of(data)
     except TypeError:
         return 0
+
+
+def _given(message: ClusterMessage | ServiceError) -> ClusterMessage:
+    if isinstance(message, ServiceError):
+        raise message
+    return message
+
+
+def _size_of(message: ClusterMessage | ServiceError) -> int:
+    return len(str(message) if isinstance(message, ServiceError) else message.payload)
 
 
 def _tell(handler: Callable[[Any], object] | None, event: object) -> None:

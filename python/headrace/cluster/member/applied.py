@@ -9,6 +9,7 @@ from headrace.cluster.member.sessions import Session, Sessions
 from headrace.cluster.member.timers import Timers
 
 if TYPE_CHECKING:
+    from headrace._base.states import EventSink
     from headrace.cluster.member.states import ModuleState
 
 __all__ = ["Applied"]
@@ -17,8 +18,8 @@ __all__ = ["Applied"]
 class Applied:
     """What a snapshot holds. The leader changes it as it appends, and undoes what is not committed."""
 
-    def __init__(self, service_count: int) -> None:
-        self.sessions = Sessions()
+    def __init__(self, service_count: int, events: EventSink) -> None:
+        self.sessions = Sessions(events)
         self.timers = Timers()
         self.pending = [PendingMessages(service_id) for service_id in range(service_count)]
         # The module's state before each action that is appended and not committed.

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar
 
-from headrace._declared import check, duration, flag, number, size, stream_id, text
-from headrace._rules import BOOLEAN, DIRECTORY, INT_MAX, channel, one_of, optional, whole
-from headrace.archive.server.rules import AUTHENTICATOR, AUTHORISATION
+from headrace._agent.rules import AUTHENTICATOR, AUTHORISATION
+from headrace._settings.declared import check, duration, flag, number, size, stream_id, text
+from headrace._settings.rules import BOOLEAN, DIRECTORY, INT_MAX, channel, one_of, optional, whole
 from headrace.channel import ChannelUri
-from headrace.cluster.ground.node_config import ERROR_BUFFER_LENGTH, MIB, NS_PER_S, TEXT, NodeConfig
-from headrace.cluster.member.members import Member, check_endpoints, parse_members, single_member
+from headrace.cluster.common.members import MEMBERS, Member, check_endpoints, parse_members, single_member
+from headrace.cluster.common.node_config import ERROR_BUFFER_LENGTH, MIB, NS_PER_S, TEXT, NodeConfig
 from headrace.cluster.protocol.codes import ClusterTimeUnit
 from headrace.security import Authenticator, AuthorisationService
 
@@ -29,14 +30,12 @@ _CLOCKS = {
 _ONE_TIMER_SERVICE = (
     "timers fire in the order of their deadlines, which fulfils both suppliers of the specification"
 )
-_ONE_MEMBER = "members agree with others in a later version; a cluster of one has no use for it"
 _NOT_BUILT: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "aeron.cluster.timer.service.supplier": (
         _ONE_TIMER_SERVICE,
         (f"{_PACKAGE}WheelTimerServiceSupplier", f"{_PACKAGE}PriorityHeapTimerServiceSupplier"),
     ),
     "aeron.cluster.consensus.module.extension": ("extensions of the module are not built", ("",)),
-    "aeron.cluster.accept.standby.snapshots": (_ONE_MEMBER, ("false",)),
     "aeron.cluster.file.sync.level": (
         "has no effect in Aeron's consensus module either: set aeron.archive.file.sync.level, which both read",
         ("0",),
@@ -56,19 +55,32 @@ class ConsensusModuleConfig(NodeConfig):
     _name: ClassVar[str] = "headrace.cluster.ConsensusModuleConfig"
     _environment_prefix: ClassVar[str] = "AERON_CLUSTER_"
     _not_built: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = _NOT_BUILT
+    # Of Aeron's timer wheel, and of backups, whose copies these are.
+    _without_effect: ClassVar[frozenset[str]] = NodeConfig._without_effect | {
+        "aeron.cluster.replication.progress.timeout",
+        "aeron.cluster.replication.progress.interval",
+        "aeron.cluster.wheel.tick.resolution",
+        "aeron.cluster.ticks.per.wheel",
+    }
 
     member_id: int = number("cluster.member.id", 0, whole(0, INT_MAX), "Which of the members this is.")
-    members: str = text(
+    members: str | os.PathLike[str] = text(
         "cluster.members",
         None,
-        TEXT,
-        "All members: `id,ingress,consensus,log,catchup,archive`, each an id and five `host:port`, separated by `|`.",
+        MEMBERS,
+        "All members: their hosts, as `alpha,beta,gamma`; a `.toml` file with such a list; or "
+        "`id,ingress,consensus,log,catchup,archive` of each, an id and five `host:port`, separated by `|`.",
     )
     member_endpoints: str = text(
         "cluster.member.endpoints",
         "",
         TEXT,
-        "The five endpoints of this member again, to be compared with `members`.",
+        "This member's five endpoints, which must equal those in `members`.",
+    )
+    is_replacement: bool = flag(
+        "cluster.member.replacement",
+        False,
+        "Whether the member has lost its files: it neither votes nor stands until it has followed a leader.",
     )
     appointed_leader_id: int = number(
         "cluster.appointed.leader.id", -1, whole(-1, INT_MAX), "The only member that may lead; -1: any."
@@ -77,13 +89,13 @@ class ConsensusModuleConfig(NodeConfig):
         "cluster.services.dir",
         None,
         optional(DIRECTORY),
-        "Where services keep theirs; unset: in `cluster_directory`.",
+        "Where services keep their mark files; unset: `cluster_directory`.",
     )
     ingress_channel: str | None = text(
         "cluster.ingress.channel",
         None,
         optional(channel("")),
-        "Where clients send; without an endpoint, to that of the member. Required.",
+        "Where clients send; without an endpoint, to the member's. Required.",
     )
     ingress_stream_id: int = stream_id("cluster.ingress.stream.id", 101, "Stream of ingress.")
     ingress_fragment_limit: int = number(
@@ -92,13 +104,13 @@ class ConsensusModuleConfig(NodeConfig):
     ingress_ipc_allowed: bool = flag(
         "cluster.ingress.ipc.allowed",
         False,
-        "Whether clients on the member's own driver may send over `aeron:ipc`, and be answered over it.",
+        "Whether clients on the member's own driver may use `aeron:ipc`.",
     )
     egress_channel: str | None = text(
         "cluster.egress.channel",
         None,
         optional(channel("")),
-        "Channel parameters that the cluster puts in place of those in the clients' egress channels.",
+        "Parameters that replace those in the clients' egress channels.",
     )
     log_channel: str = text(
         "cluster.log.channel", "aeron:udp?term-length=64m", channel(""), "Channel of the log."
@@ -107,7 +119,7 @@ class ConsensusModuleConfig(NodeConfig):
     log_control_enabled: bool = flag(
         "cluster.log.control.enable",
         True,
-        "Whether the log is sent from the address of the member's log endpoint.",
+        "Whether the member sends the log from the address of its log endpoint.",
     )
     consensus_channel: str = text(
         "cluster.consensus.channel", "aeron:udp", channel(""), "Channel on which members agree."
@@ -116,13 +128,13 @@ class ConsensusModuleConfig(NodeConfig):
     consensus_control_enabled: bool = flag(
         "cluster.consensus.control.enable",
         True,
-        "Whether the member sends on the consensus channel from the address of its consensus endpoint.",
+        "Whether the member sends there from the address of its consensus endpoint.",
     )
     replication_channel: str | None = text(
         "cluster.replication.channel",
         None,
         optional(channel("")),
-        "Where recordings of other members are received. Required of members of a cluster of several.",
+        "Where the member receives recordings of others; required in a cluster of several.",
     )
     follower_catchup_channel: str = text(
         "cluster.follower.catchup.channel",
@@ -134,45 +146,37 @@ class ConsensusModuleConfig(NodeConfig):
         "cluster.leader.archive.control.channel",
         "aeron:udp?term-length=64k",
         channel("udp"),
-        "Medium and interface of requests to other members' archives.",
+        "Medium and interface for requests to other members' archives.",
     )
     snapshot_stream_id: int = stream_id(
         "cluster.snapshot.stream.id", 107, "Stream of the module's snapshots."
-    )
-    archive_response_channel: str = text(
-        "archive.control.response.channel",
-        "aeron:ipc",
-        channel("ipc"),
-        "Where the node's archive answers the module.",
-    )
-    archive_response_stream_id: int = stream_id(
-        "archive.control.response.stream.id",
-        20,
-        "Stream of these answers. The number used is this + 100 + 100 times the cluster's id.",
     )
     service_count: int = number("cluster.service.count", 1, whole(0, 10), "How many services the member has.")
     max_sessions: int = number(
         "cluster.max.sessions",
         10,
         whole(1, INT_MAX),
-        "How many clients may be connected, or connecting, at once.",
+        "How many clients may be connected at once.",
     )
     session_timeout_ns: int = duration(
         "cluster.session.timeout", 10 * NS_PER_S, "How long a client may be silent.", least=1
     )
     leader_heartbeat_timeout_ns: int = duration(
-        "cluster.leader.heartbeat.timeout", 10 * NS_PER_S, "How long a leader may be silent.", least=1
+        "cluster.leader.heartbeat.timeout",
+        3 * NS_PER_S,
+        "How long a leader may be silent; Aeron's default is 10 s. The end of its process is heard at once.",
+        least=1,
     )
     leader_heartbeat_interval_ns: int = duration(
         "cluster.leader.heartbeat.interval",
         NS_PER_S // 5,
-        "How often a leader shows that it is there.",
+        "How often a leader sends a heartbeat.",
         least=1,
     )
     startup_canvass_timeout_ns: int = duration(
         "cluster.startup.canvass.timeout",
         60 * NS_PER_S,
-        "How long a member waits for all others when it starts.",
+        "How long a starting member waits for all others, and for a container of each service.",
         least=1,
     )
     election_timeout_ns: int = duration(
@@ -181,38 +185,42 @@ class ConsensusModuleConfig(NodeConfig):
     election_status_interval_ns: int = duration(
         "cluster.election.status.interval",
         NS_PER_S // 10,
-        "How often members without a leader tell their positions.",
+        "How often members without a leader exchange positions.",
         least=1,
     )
     termination_timeout_ns: int = duration(
         "cluster.termination.timeout",
         10 * NS_PER_S,
-        "How long a leader that ends waits for the others.",
+        "How long a leader that shuts down waits for the others.",
         least=1,
     )
     cluster_clock: str = text(
         "cluster.clock",
         "ms",
         one_of(*_CLOCKS),
-        "Unit of the cluster's time: ms, us or ns since 1970, or a clock class of Aeron.",
-    )
-    wheel_tick_resolution_ns: int = duration(
-        "cluster.wheel.tick.resolution", 8_000_000, "Of Aeron's timers; here timers are not rounded."
-    )
-    ticks_per_wheel: int = number(
-        "cluster.ticks.per.wheel", 128, whole(1, INT_MAX), "Of Aeron's timers; without effect here."
+        "Unit of the cluster's time, counted since 1970.",
     )
     authenticator: str | Authenticator | None = text(
         "cluster.authenticator.supplier",
         None,
         optional(AUTHENTICATOR),
-        "What decides who a client is; unset: every client is accepted.",
+        "Decides who a client is; unset: the cluster accepts every client.",
     )
     authorisation: str | AuthorisationService | None = text(
         "cluster.authorisation.service.supplier",
         None,
         optional(AUTHORISATION),
-        "What decides which requests beyond messages a client may send; unset: none but those of backups.",
+        "Decides which requests besides messages a client may send; unset: only those of backups.",
+    )
+    accept_standby_snapshots: bool = flag(
+        "cluster.accept.standby.snapshots",
+        False,
+        "Whether the member notes snapshots that standbys have taken, and copies the latest when it starts.",
+    )
+    standby_snapshot_delay_ns: int = duration(
+        "cluster.standby.snapshot.notification.processing.delay",
+        0,
+        "How long the member waits, once the cluster has come so far, before it notes a standby's snapshot.",
     )
     error_buffer_length: int = size(
         "cluster.error.buffer.length",
@@ -236,31 +244,15 @@ class ConsensusModuleConfig(NodeConfig):
         "archive.file.sync.level",
         0,
         one_of(0, 1, 2),
-        "What the module forces to the disk when it has changed a file: 0 nothing; 1 data; 2 metadata too.",
-    )
-    standby_snapshot_delay_ns: int = duration(
-        "cluster.standby.snapshot.notification.processing.delay",
-        0,
-        "Without effect: for standbys, which are not built yet.",
-    )
-    replication_progress_timeout_ns: int = duration(
-        "cluster.replication.progress.timeout",
-        10 * NS_PER_S,
-        "Without effect: for cluster backups, which are not built yet.",
-        least=1,
-    )
-    replication_progress_interval_ns: int = duration(
-        "cluster.replication.progress.interval",
-        NS_PER_S,
-        "Without effect: for cluster backups, which are not built yet.",
-        least=1,
+        "What the module forces to the disk after a change of a file: data (0, 1) or metadata too (2). After a power "
+        "failure, a start goes on without the lost part of the log (0), or names it and ends (1, 2).",
     )
     # Without a property in the specification either.
     directory_delete_on_start: bool = field(
         default=False,
         metadata={
             "rule": BOOLEAN,
-            "meaning": "Delete recording log, node state and mark file before starting. They cannot be restored.",
+            "meaning": "Delete recording log, node state and mark file at the start. They cannot be restored.",
         },
     )
 
@@ -268,6 +260,12 @@ class ConsensusModuleConfig(NodeConfig):
     def serves_ipc(self) -> bool:
         """Whether it hears clients over ``aeron:ipc``."""
         return self.ingress_ipc_allowed or ChannelUri(self.ingress_channel or "").media == "ipc"
+
+    @property
+    def lone_streams(self) -> dict[str, int]:
+        """The streams over ``aeron:ipc`` that no other module on the driver may have, by their settings."""
+        ingress = {"ingress_stream_id": self.ingress_stream_id} if self.serves_ipc else {}
+        return self.control_streams | ingress
 
     @property
     def own_streams(self) -> frozenset[int]:
@@ -297,7 +295,7 @@ class ConsensusModuleConfig(NodeConfig):
             self.members is not None,
             "members",
             self.members,
-            "is required: id,ingress,consensus,log,catchup,archive",
+            "is required: the hosts of all members, such as alpha,beta,gamma",
         )
         super().check()
         check(
@@ -308,10 +306,17 @@ class ConsensusModuleConfig(NodeConfig):
         )
         check_endpoints(self.member, self.member_endpoints)
         check(
-            len(self.all_members) == 1,
-            "members",
-            self.members,
-            "names several members; a member of this version agrees with no other: name one",
+            len(self.all_members) == 1 or self.replication_channel is not None,
+            "replication_channel",
+            self.replication_channel,
+            "is required in a cluster of several: where this member receives recordings of the others, such as "
+            "aeron:udp?endpoint=host:0",
+        )
+        check(
+            len(self.all_members) > 1 or not self.is_replacement,
+            "is_replacement",
+            self.is_replacement,
+            "must be False in a cluster of one, where no other member has the log",
         )
         check(
             self.startup_canvass_timeout_ns // self.leader_heartbeat_timeout_ns >= 2,
@@ -327,9 +332,9 @@ class ConsensusModuleConfig(NodeConfig):
                 f"must not have {name}, which follows from the log",
             )
 
-    @property
+    @cached_property
     def all_members(self) -> tuple[Member, ...]:
-        """The members."""
+        """The members, as they were listed when the config was made."""
         return parse_members(self.members)
 
     @property

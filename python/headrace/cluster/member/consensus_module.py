@@ -7,59 +7,77 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from headrace._arguments import checked_class
-from headrace._exceptions import HeadraceError
-from headrace._weak import weakly
-from headrace.archive.client import requests
-from headrace.archive.files.storage import DirectoryStorage, Storage
-from headrace.client._agent import hear
+from headrace._agent.agent import hear
+from headrace._agent.invoked import SteppedAgent
+from headrace._agent.storage import DirectoryStorage, Storage
+from headrace._agent.tasks import RunningTask, Task, until
+from headrace._base.checks import check_callable
+from headrace._base.exceptions import HeadraceError
+from headrace._base.weak import weakly
 from headrace.client._local_driver import check_driver
 from headrace.clock import SYSTEM_CLOCK, Clock
+from headrace.cluster.common.cluster_time import ClusterTime
+from headrace.cluster.common.log import AgentLog, open_events, open_log
+from headrace.cluster.common.marks import mark_fields
+from headrace.cluster.common.node_archive import NodeArchive, node_archive_config
+from headrace.cluster.consensus.actions import OF_ELECTIONS, Follow, Lead, LeaveLog
 from headrace.cluster.errors import ClusterTerminalError
-from headrace.cluster.ground.cluster_time import ClusterTime
-from headrace.cluster.ground.courses import Course, Running
-from headrace.cluster.ground.log import AgentLog, open_log
-from headrace.cluster.ground.marks import mark_fields
-from headrace.cluster.ground.node_archive import NodeArchive, node_archive_config
-from headrace.cluster.ground.stepped import SteppedAgent
-from headrace.cluster.log.recording_log import RECORDING_LOG_NAME, RecordingLog
-from headrace.cluster.mark_file import MARK_NAME, ClusterComponentType, ClusterMarkFile, MarkFields
+from headrace.cluster.files.mark_file import MARK_NAME, ClusterComponentType, ClusterMarkFile, MarkFields
+from headrace.cluster.files.node_state import NODE_STATE_NAME, NodeStateFile
+from headrace.cluster.files.recording_log import RECORDING_LOG_NAME, RecordingLog
 from headrace.cluster.member.applied import Applied
-from headrace.cluster.member.checking import Checking
+from headrace.cluster.member.backup_queries import BackupQueries
 from headrace.cluster.member.config import ConsensusModuleConfig
-from headrace.cluster.member.connecting import Connecting
 from headrace.cluster.member.context import Context
+from headrace.cluster.member.control_requests import service_message, service_request
 from headrace.cluster.member.counters import ModuleCounters
+from headrace.cluster.member.divergence import StateComparison
 from headrace.cluster.member.egress import Egress
-from headrace.cluster.member.electing import Electing
-from headrace.cluster.member.election import Lead
+from headrace.cluster.member.election import Election
 from headrace.cluster.member.ingress import Ingress
-from headrace.cluster.member.leadership import Leadership
-from headrace.cluster.member.operating import Operating
-from headrace.cluster.member.planning import check_log_is_known, check_log_is_whole, check_vote, find_plan
-from headrace.cluster.member.requests import service_message, service_request
+from headrace.cluster.member.lifeline import open_lifeline
+from headrace.cluster.member.node_requests import NodeRequests
+from headrace.cluster.member.operator_requests import OperatorRequests
+from headrace.cluster.member.peers import Peers
+from headrace.cluster.member.reads import Reads
+from headrace.cluster.member.recovery import recovered
+from headrace.cluster.member.redirects import Redirects
+from headrace.cluster.member.rollback import roll_back
 from headrace.cluster.member.services import Services
-from headrace.cluster.member.snapshotting import Snapshotting
-from headrace.cluster.member.states import ElectionState, ModuleState, NodeToggle, Toggle
-from headrace.cluster.node_state import NODE_STATE_NAME, NodeStateFile
+from headrace.cluster.member.session_checks import SessionChecks
+from headrace.cluster.member.session_opening import SessionOpening
+from headrace.cluster.member.snapshots import Snapshots
+from headrace.cluster.member.standby_snapshots import StandbySnapshots
+from headrace.cluster.member.states import ModuleState, NodeToggle, Toggle
+from headrace.cluster.member.term_log import TermLog
+from headrace.cluster.member.termination import Termination
 from headrace.cluster.protocol import control
+from headrace.cluster.protocol.consensus import (
+    Divergence,
+    LeaderProbe,
+    LeaderProbeAck,
+    MemberStateHash,
+    TerminationAck,
+    TerminationPosition,
+)
 from headrace.positions import NULL_VALUE
-from headrace.security.named import authenticator_named, authorisation_named
+from headrace.security.plugins import authenticator_named, authorisation_named
 from headrace.security.verdicts import Verdicts
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from headrace.client import Subscription
+    from headrace._settings.keywords import ConsensusModuleSettings
+    from headrace.client import Header, Subscription
     from headrace.client._local_driver import LocalDriver
-    from headrace.cluster.member.keywords import ConsensusModuleSettings
 
 __all__ = ["ConsensusModule"]
 
 _SLOW_TICK_NS = 10_000_000
+# So long a module with a thread of its own waits for the archive when it closes.
+_END_AWAITED_S, _LOOK_S = 1.0, 0.001
 
 
-@checked_class
 class ConsensusModule(SteppedAgent):
     """The consensus module of a cluster's member, on a driver and beside an archive on it.
 
@@ -75,6 +93,8 @@ class ConsensusModule(SteppedAgent):
         storage: The directory of the cluster's files; by default that of ``cluster_directory``.
         on_error: Told of each failure of the module as text, besides the error log in the mark file and the logger
             ``headrace.cluster``.
+        on_event: Told of each change of state as text, as it happens, besides the event log in the directory. What it
+            raises is an error of the module's log.
         **settings: See :class:`headrace.cluster.ConsensusModuleConfig`.
 
     Attributes:
@@ -102,10 +122,13 @@ class ConsensusModule(SteppedAgent):
         clock: Clock | None = None,
         storage: Storage | None = None,
         on_error: Callable[[str], object] | None = None,
+        on_event: Callable[[str], object] | None = None,
         **settings: Unpack[ConsensusModuleSettings],
     ) -> None:
         super().__init__()
         check_driver(driver)
+        check_callable("on_error", on_error)
+        check_callable("on_event", on_event)
         doubts = ConsensusModuleConfig.environment_doubts(os.environ) if config is None else []
         self.config = config = ConsensusModuleConfig.of(config, properties, **settings)
         authenticator = config.authenticator
@@ -119,13 +142,12 @@ class ConsensusModule(SteppedAgent):
         )
         self._clock = clock or (SYSTEM_CLOCK if driver is None else driver._clock)
         self._storage = storage or DirectoryStorage(config.cluster_directory)
-        # The driver tells what is gone from the first moment on, of clients before this module too.
-        self._service_clients: dict[int, int] = {}
-        self._lost_service: int | None = None
+        # The driver tells what is gone from the first moment on, before there are services whose clients they may be.
+        self._gone_clients: list[int] = []
         # What is to be closed at the end, last to first.
         self._held = contextlib.ExitStack()
         try:
-            self._open(driver, on_error)
+            self._open(driver, on_error, on_event)
             self._log.warn_of([*doubts, *self._mark_file.warnings])
         except BaseException:
             self._release()
@@ -136,7 +158,12 @@ class ConsensusModule(SteppedAgent):
 
     # --- start -----------------------------------------------------------------------------------------------------
 
-    def _open(self, driver: LocalDriver | None, on_error: Callable[[str], object] | None) -> None:
+    def _open(
+        self,
+        driver: LocalDriver | None,
+        on_error: Callable[[str], object] | None,
+        on_event: Callable[[str], object] | None,
+    ) -> None:
         config = self.config
         now_ms = self._clock.epoch_ms()
         self._mark_file = ClusterMarkFile(
@@ -155,6 +182,7 @@ class ConsensusModule(SteppedAgent):
         self._log = open_log(
             self._mark_file, config.error_buffer_length, "cluster", self._storage, self._clock, on_error
         )
+        self._events = open_events(self._storage, self._clock, self._log, on_event)
         try:
             self._client = self._connect(
                 driver, config.aeron_directory, self._role_name, weakly(self._counter_gone)
@@ -174,6 +202,8 @@ class ConsensusModule(SteppedAgent):
             driver,
             ClusterComponentType.CONSENSUS_MODULE,
             config.error_buffer_length,
+            streams=(config.service_stream_id, config.consensus_module_stream_id),
+            control_channel=config.control_channel,
             ingress_stream_id=config.ingress_stream_id,
             member_id=config.member_id,
             ingress_channel=config.ingress_channel or "",
@@ -191,22 +221,12 @@ class ConsensusModule(SteppedAgent):
         counters = ModuleCounters(self._client, config)
         self._held.callback(counters.close)
         self._log.show_count(counters.errors)
-        archive = NodeArchive(
-            self._client,
-            node_archive_config(
-                config.archive_control_channel,
-                config.archive_control_stream_id,
-                config.cluster_id,
-                "cm",
-                0,
-                config.archive_response_channel,
-                config.archive_response_stream_id,
-            ),
-        )
+        archive = NodeArchive(self._client, node_archive_config(config, "cm", 0))
         self._held.callback(archive.close)
         self._context = Context(
             config=config,
             client=self._client,
+            clock=self._clock,
             time=ClusterTime(self._clock, config.time_unit),
             archive=archive,
             counters=counters,
@@ -214,12 +234,15 @@ class ConsensusModule(SteppedAgent):
             recording_log=recording_log,
             node_state=node_state,
             mark_file=self._mark_file,
-            applied=Applied(config.service_count),
+            applied=Applied(config.service_count, self._events),
+            events=self._events,
         )
         self._make_parts()
+        # What clients send: to a leader, and to a follower, which tells them who leads.
         self._ingress: Ingress | None = None
-        self._course.begin(self._started())
-        self.awaited: tuple[Subscription, ...] = (self._services.subscription,)
+        self._redirects: Redirects | None = None
+        self._task.begin(self._started())
+        self._show_awaited()
         self._next_tick_ns = self._clock.monotonic_ns()
 
     def _make_parts(self) -> None:
@@ -233,57 +256,67 @@ class ConsensusModule(SteppedAgent):
             self._service_request,
             self._log.warning,
         )
-        self._snapshotting = Snapshotting(context, self._services)
-        self._course = Running()
-        self._operating = Operating(context, self._services, self._snapshotting, self._course)
-        self._leadership = Leadership(context, self._services, self._snapshotting)
-        self._connecting = Connecting(context, self._egress, self._verdicts)
-        self._checking = Checking(context, self._egress)
-        self._electing = Electing(context, self._leadership, self._connecting, self._egress)
+        self._snapshots = Snapshots(context, self._services)
+        self._task = RunningTask()
+        self._peers = Peers(context, self._hear_member)
+        self._held.callback(self._peers.close)
+        # Only where sockets are real, and others may follow.
+        has_followers = self._peers and self._clock is SYSTEM_CLOCK
+        self._lifeline = (
+            open_lifeline(self._peers.own_address, self._log, self._held) if has_followers else None
+        )
+        self._term_log = TermLog(
+            context, self._services, self._snapshots, lambda term: self._election.term_read(term), self._idle
+        )
+        recording = self._term_log.recording
+        self._reads = Reads(context, self._peers, self._services)
+        self._states = StateComparison(context, self._peers)
+        self._termination = Termination(context, self._services, self._peers, recording)
+        self._operator_requests = OperatorRequests(
+            context, self._snapshots, self._termination, lambda one: self._election.hand_over(one), self._task
+        )
+        self._connecting = SessionOpening(context, self._egress, self._verdicts)
+        self._session_checks = SessionChecks(context, self._egress)
+        self._standby_snapshots = StandbySnapshots(context)
+        self._node_requests = NodeRequests(context, self._snapshots, self._standby_snapshots, self._task)
+        self._backup_queries = BackupQueries(
+            context,
+            self._egress,
+            self._verdicts,
+            self._authorisation,
+            self._peers.subscription,
+            self._standby_snapshots.notice,
+        )
+        self._election = Election(
+            context,
+            self._term_log,
+            self._peers,
+            self._on_change,
+            lambda: roll_back(context, self._egress, self._connecting),
+        )
+        self._held.callback(self._election.close)
+
+    def _idle(self) -> Task[None]:
+        """Goes on once the module does nothing that services acknowledge."""
+        yield from until(lambda: self._task.is_idle)
+
+    def _show_awaited(self) -> None:
+        """Say where messages come from now."""
+        heard = [self._services.subscription, self._peers.subscription, self._term_log.follower.subscription]
+        for part in (self._ingress, self._redirects):
+            heard += [] if part is None else part.subscriptions
+        self.awaited: tuple[Subscription, ...] = tuple(one for one in heard if one is not None)
 
     @property
     def _role_name(self) -> str:
         config = self.config
         return config.agent_role_name or f"consensus-module-{config.cluster_id}-{config.member_id}"
 
-    def _started(self) -> Course[None]:
+    def _started(self) -> Task[None]:
         """From the files to the first election."""
-        context = self._context
-        yield from context.archive.connected()
-        last = context.recording_log.last_term
-        if last is not None:
-            # Before the archive is asked to stop what may be another cluster's recording.
-            yield from find_plan(context)
-            yield from context.archive.asked(requests.stop_recording_by_id(last.recording_id))
-            yield from self._leadership.stopped(last.recording_id)
-        yield from check_log_is_known(context)
-        check_log_is_whole(context, (yield from find_plan(context)))
-        check_vote(context)
-        plan = context.plan
-        assert plan is not None, "there is a plan once it was found"
-        module = plan.snapshots[0] if plan.snapshots else None
-        position = 0 if module is None else module.log_position
-        recovery = context.counters.add_recovery(
-            NULL_VALUE if module is None else module.leadership_term_id,
-            position,
-            0 if module is None else module.timestamp,
-            tuple(entry.recording_id for entry in plan.snapshots[1:]),
-        )
-        if module is not None:
-            yield from self._snapshotting.loaded(module)
-        context.commit_position = position
-        acks = yield from self._services.acked(position)
-        recovery.close()
-        failed = self._services.failed(acks)
-        if failed:
-            raise ClusterTerminalError(
-                f"failed to start clustered service(s): service_id={', '.join(map(str, failed))}; the error log of the "
-                "service says why"
-            )
-        self._service_clients = {ack.relevant_id: ack.service_id for ack in acks}
-        context.enter(ModuleState.ACTIVE, "snapshot and services are loaded")
-        append_position = max(plan.appended_log_position, position)
-        yield from self._led(plan.last_leadership_term_id, append_position, is_startup=True)
+        yield from recovered(self._context, self._services, self._snapshots, self._term_log.recording)
+        self._context.enter(ModuleState.ACTIVE, "snapshot and services are loaded")
+        self._election.start()
 
     # --- turns -----------------------------------------------------------------------------------------------------
 
@@ -315,60 +348,96 @@ class ConsensusModule(SteppedAgent):
     def _turn(self) -> int:
         begin_ns = self._clock.monotonic_ns()
         context = self._context
-        context.now_ns = context.time.now_ns()
+        context.begin_turn()
         work_count = self._hear_driver()
         context.archive.step()
         if begin_ns >= self._next_tick_ns:
             self._next_tick_ns = begin_ns + _SLOW_TICK_NS
             work_count += self._slow_tick(begin_ns)
-        # An acknowledgement is taken before the course that waits for it goes on.
-        work_count += self._services.poll() + self._course.step()
-        if self._operating.has_ended:
+        # An acknowledgement is taken before the task that waits for it goes on.
+        work_count += self._services.poll() + self._task.step()
+        if self._termination.has_ended:
             self._stop_turns()
             return work_count
+        work_count += self._peers.poll()
+        if context.state is not ModuleState.CLOSED:
+            if self._lifeline is not None and self._lifeline.poll():
+                self._election.member_ended(context.leader_member_id)
+            work_count += self._election.do_work()
         work_count += self._lead() + self.commit()
         context.counters.note_cycle(self._clock.monotonic_ns() - begin_ns, self.config.cycle_threshold_ns)
         return work_count
 
     def _hear_driver(self) -> int:
         work_count = hear(self._client)
-        if self._lost_service is not None:
-            raise ClusterTerminalError(
-                f"Aeron client in service closed unexpectedly: serviceId={self._lost_service}"
+        gone, self._gone_clients = self._gone_clients, []
+        for client_id in gone:
+            service_id = self._services.client_gone(client_id)
+            if service_id is None or self._context.state is ModuleState.TERMINATING:
+                continue
+            if self._services.have_started:
+                raise ClusterTerminalError(
+                    f"Aeron client in service closed unexpectedly: serviceId={service_id}"
+                )
+            self._log.warning(
+                f"service_id={service_id} has ended before all services had started: waiting for another container"
             )
         return work_count
 
     def _counter_gone(self, registration_id: int, _: int) -> None:
-        """The heartbeat of a service's client is gone with the client."""
-        if registration_id in self._service_clients and self._context.state is not ModuleState.TERMINATING:
-            self._lost_service = self._service_clients[registration_id]
+        """The heartbeat of a client is gone with the client; other counters have other ids."""
+        self._gone_clients.append(registration_id)
 
     def _slow_tick(self, now_ns: int) -> int:
         context = self._context
         self._mark(now_ns)
-        writer = self._leadership.writer
-        if self._ingress is None or writer is None:
+        if not self._election.has_started:
             return 0
-        if not context.archive.is_ready:
-            raise ClusterTerminalError(f"local archive is not connected: {context.archive.failure}")
-        if not self._leadership.is_recorded and self._may_leave():
-            self._enter_election("log recording stopped")
+        self._peers.connect(now_ns)
+        if self._election.is_closed:
+            if not context.archive.is_ready:
+                raise ClusterTerminalError(f"local archive is not connected: {context.archive.failure}")
+            self._backup_queries.do_work()
+            self._standby_snapshots.do_work()
+            if self._node_requests.do_work():
+                return 1
+            if not self._is_ending:
+                self._election.check_log()
+        if self._redirects is not None:
+            return self._follow(self._redirects)
+        return self._check_sessions()
+
+    @property
+    def _is_ending(self) -> bool:
+        """Whether members end at a position, as an operator wants, with whatever becomes of the leader."""
+        return self._termination.is_pending or self._context.state is ModuleState.TERMINATING
+
+    def _follow(self, redirects: Redirects) -> int:
+        if self._termination.is_due and self._task.is_idle:
+            self._task.begin(self._termination.followed())
             return 1
-        if not self._course.is_idle:
+        return redirects.do_work()
+
+    def _check_sessions(self) -> int:
+        """What a leader does for operators and clients from time to time."""
+        context, writer, ingress = self._context, self._term_log.leader.writer, self._ingress
+        if ingress is None or writer is None or not self._task.is_idle:
             return 0
-        if self._operating.do_work(writer):
+        if self._operator_requests.do_work(writer):
             return 1
         if context.state is not ModuleState.ACTIVE:
             return 0
-        return self._connecting.do_work(writer) + self._checking.do_work(writer)
+        return self._connecting.do_work(writer, ingress.hears) + self._session_checks.do_work(writer)
 
     def _lead(self) -> int:
-        """What a leader does in each turn."""
-        context, writer, ingress = self._context, self._leadership.writer, self._ingress
+        """Take what clients send: as a leader into the log, with what services send and the timers that are due."""
+        if self._redirects is not None:
+            return self._redirects.poll()
+        context, writer, ingress = self._context, self._term_log.leader.writer, self._ingress
         if ingress is None or writer is None:
             return 0
         work_count = 0
-        if context.state is ModuleState.ACTIVE and self._course.is_idle:
+        if context.state is ModuleState.ACTIVE and self._task.is_idle:
             now = context.now
             work_count += context.applied.timers.poll(now, lambda timer_id: writer.timer(timer_id, now))
             for pending in context.applied.pending:
@@ -377,75 +446,109 @@ class ConsensusModule(SteppedAgent):
                         lambda session_id, payload: writer.message(session_id, now, payload)
                     )
             work_count += ingress.poll()
-        return work_count
+        return work_count + self._reads.do_work()
+
+    @property
+    def _followed_term_id(self) -> int:
+        """The term in which the member follows a leader; -1 if it does not."""
+        return self._election.core.leadership_term_id if self._redirects is not None else NULL_VALUE
 
     def sequence(self) -> int:
-        """Put what clients and services have sent into the log, as a part of a turn; gives how much that was."""
-        if self._ingress is None or self._is_closed or self.has_terminated:
+        """Take what clients, services and members have sent, as a part of a turn; returns how much that was."""
+        if not self._goes_on:
             return 0
-        self._context.now_ns = self._context.time.now_ns()
-        return self._taken(lambda: self._guarded(lambda: self._lead() + self._services.poll()))
+        self._context.begin_turn()
+        return self._taken(
+            lambda: self._guarded(lambda: self._lead() + self._services.poll() + self._peers.poll())
+        )
 
     def commit(self) -> int:
-        """Look how far the archive has the log, which a cluster of one agrees upon; gives 1 if that is further.
+        """Look how far the archive has the log, and what of it is agreed upon; returns 1 if that is further.
 
         A part of a turn. Call it after a step of the archive, so that services need not wait for the next turn.
         """
-        if self._ingress is None or self._is_closed or self.has_terminated:
-            return 0
-        context = self._context
-        position = self._leadership.recorded_entries()
-        if position <= context.commit_position:
-            return 0
-        context.commit_position = position
-        context.applied.committed(position)
-        return 1
+        return self._election.commit() if self._goes_on else 0
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether the member leads or follows."""
+        return self._election.is_closed and not (self._is_closed or self.has_terminated)
 
     # --- elections -------------------------------------------------------------------------------------------------
 
-    def _may_leave(self) -> bool:
-        """Whether the module can give up what it does.
+    def _hear_member(self, message: object, header: Header) -> None:
+        """Another member, or a backup, has sent a message."""
+        if isinstance(message, TerminationPosition):
+            self._termination.on_position(message)
+        elif isinstance(message, TerminationAck):
+            self._termination.on_ack(message)
+        elif isinstance(message, LeaderProbe):
+            self._reads.on_probe(message, self._followed_term_id)
+        elif isinstance(message, LeaderProbeAck):
+            self._reads.on_ack(message)
+        elif isinstance(message, MemberStateHash):
+            self._states.on_member(message)
+        elif isinstance(message, Divergence):
+            self._states.on_divergence(message)
+        elif isinstance(message, OF_ELECTIONS):
+            self._election.receive(message)
+        elif self._election.is_closed:
+            self._backup_queries.on_message(message, header)
 
-        Services take a snapshot that is agreed upon, whatever comes; and what has begun to end comes to its end.
-        """
-        if self._context.state is ModuleState.TERMINATING:
-            return False
-        return self._course.is_idle or self._operating.action_position > self._context.commit_position
+    def _on_change(self, action: Lead | Follow | LeaveLog) -> None:
+        """The member begins to lead or to follow, or leaves the log."""
+        for part in (self._ingress, self._redirects):
+            if part is not None:
+                part.close()
+        self._ingress = self._redirects = None
+        if self._lifeline is not None:
+            leader = None
+            if isinstance(action, Follow):
+                leader = self._peers.leader_address(action.leader_member_id)
+            self._lifeline.watch(leader)
+        if isinstance(action, LeaveLog):
+            self._leave()
+        elif isinstance(action, Lead):
+            self._take_ingress(action)
+        else:
+            self._redirects = Redirects(self._context, self._egress, action)
+            self._begin_term(f"follows member {action.leader_member_id} in", action)
+        self._show_awaited()
 
-    def _enter_election(self, reason: str) -> None:
-        """Leave the leadership, and stand again."""
+    def _leave(self) -> None:
+        """Give up what is not agreed upon. Services take a snapshot that is, whatever comes."""
         context = self._context
-        self._log.warning(f"{reason}: a new election")
-        ingress, self._ingress = self._ingress, None
-        if ingress is not None:
-            ingress.close()
-        self.awaited = (self._services.subscription,)
-        self._course.close()
+        if self._operator_requests.action_position > context.commit_position and not self._is_ending:
+            self._task.close()
         self._services.forget_after(context.commit_position)
-        self._course.begin(self._led(context.leadership_term_id, context.commit_position, is_startup=False))
+        self._reads.clear()
 
-    def _led(self, leadership_term_id: int, append_position: int, *, is_startup: bool) -> Course[None]:
-        """Goes on once the member leads."""
-        lead = yield from self._electing.elected(leadership_term_id, append_position, is_startup=is_startup)
-        self._begin_to_lead(lead)
-        self._context.counters.election_state.value = ElectionState.CLOSED
-
-    def _begin_to_lead(self, action: Lead) -> None:
-        context, writer = self._context, self._leadership.writer
+    def _take_ingress(self, lead: Lead) -> None:
+        """Take what clients send, from now on."""
+        context, writer = self._context, self._term_log.leader.writer
         assert writer is not None, "the log is joined before the member leads"
-        context.now_ns = context.time.now_ns()
-        self._checking.take_over(is_startup=action.is_startup)
-        self._ingress = Ingress(context, self._connecting, self._egress, self._authorisation, writer)
-        self.awaited = (self._services.subscription, *self._ingress.subscriptions)
+        context.begin_turn()
+        self._session_checks.take_over(is_startup=lead.is_startup)
+        self._ingress = Ingress(
+            context, self._connecting, self._egress, self._authorisation, writer, self._reads
+        )
         context.counters.toggle.value = Toggle.NEUTRAL
-        context.counters.node_toggle.value = NodeToggle.NEUTRAL
+        self._begin_term("leads", lead)
+
+    def _begin_term(self, what: str, action: Lead | Follow) -> None:
+        self._termination.forget()
+        self._context.counters.node_toggle.value = NodeToggle.NEUTRAL
         self._log.info(
-            f"member {self.config.member_id} leads term {action.leadership_term_id} from {action.log_position}"
+            f"member {self.config.member_id} {what} term {action.leadership_term_id} from {action.log_position}"
         )
 
     def _service_request(self, request: object) -> None:
-        position = self._leadership.append_position or self._context.commit_position
-        answer = service_request(self._context, position, request)
+        if isinstance(request, control.StateHash):
+            self._states.on_service(request)
+            return
+        position = self._term_log.recording.position or self._context.commit_position
+        peers = self._election.core.peers if self._election.has_started else {}
+        answer = service_request(self._context, position, peers, request)
         if answer is not None:
             self._services.answer(answer)
 
@@ -481,6 +584,13 @@ class ConsensusModule(SteppedAgent):
         return self._ingress is not None and not self.has_terminated and not self._is_closed
 
     @property
+    def leader_member_id(self) -> int | None:
+        """The member that leads, which may be this one; ``None`` while none is known."""
+        if self.is_leader:
+            return self.config.member_id
+        return None if self._redirects is None else self._context.leader_member_id
+
+    @property
     def leadership_term_id(self) -> int:
         """The term that the member leads or has read; -1 before the first."""
         return self._context.leadership_term_id
@@ -488,7 +598,9 @@ class ConsensusModule(SteppedAgent):
     @property
     def has_committed_all(self) -> bool:
         """Whether all that the member has appended to the log is agreed upon."""
-        return self._leadership.has_appended_up_to(self._context.commit_position)
+        return self._redirects is None and self._term_log.leader.has_appended_up_to(
+            self._context.commit_position
+        )
 
     @property
     def commit_position(self) -> int:
@@ -514,10 +626,20 @@ class ConsensusModule(SteppedAgent):
         """Ask for something as an operator, while the module :attr:`takes_requests`; a later turn begins it."""
         self._context.counters.toggle.value = toggle
 
+    def hand_over(self) -> bool:
+        """Have another member lead, before this one closes; returns whether there is one, and this one leads.
+
+        Only with ``is_invoked=True``: the turns that follow do it.
+        """
+        if not (self.is_leader and self._peers and self._task.is_idle):
+            return False
+        self.request(Toggle.TRANSFER_LEADERSHIP)
+        return True
+
     @property
     def has_terminated(self) -> bool:
         """Whether the module has ended by itself: an operator asked for it, or it failed."""
-        return self._operating.has_ended or self._failure is not None
+        return self._termination.has_ended or self._failure is not None
 
     def close(self) -> None:
         """Have services end where the log is agreed upon, and give up the directory. Waits for the module's thread.
@@ -530,6 +652,7 @@ class ConsensusModule(SteppedAgent):
     def _close(self) -> None:
         context = self._context
         if not self.has_terminated:
+            self._note_end()
             with contextlib.suppress(HeadraceError):
                 self._services.send(
                     control.ServiceTerminationPosition(
@@ -537,10 +660,31 @@ class ConsensusModule(SteppedAgent):
                     )
                 )
             with contextlib.suppress(HeadraceError):
-                self._operating.give_up()
+                self._operator_requests.give_up()
                 context.enter(ModuleState.CLOSED, "closed")
-        self._course.close()
+        self._task.close()
         self._release()
+
+    def _note_end(self) -> None:
+        """Note where the term ends, if all that was appended is recorded: else the next start asks the archive."""
+        ingress, self._ingress = self._ingress, None
+        if ingress is None:
+            return
+        # Nothing is appended any more.
+        with contextlib.suppress(HeadraceError, OSError):
+            ingress.close()
+            deadline = self._clock.deadline(_END_AWAITED_S if self._threads else 0)
+            while not (self._has_recorded_all or deadline.is_over):
+                self._clock.sleep(_LOOK_S)
+            recording = self._term_log.recording
+            if recording.is_active and self._has_recorded_all:
+                recording.end_term(self._context.leadership_term_id, recording.position)
+
+    @property
+    def _has_recorded_all(self) -> bool:
+        """Whether the archive has all that was appended, or has ended its recording, so that no more comes."""
+        recording = self._term_log.recording
+        return not recording.is_active or self._term_log.leader.has_appended_up_to(recording.position)
 
     def _release(self) -> None:
         self._is_closed = True

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headrace._labels import printable
+from headrace._base.labels import printable
 from headrace.channel import format_duration
-from headrace.cluster.ground import counters
-from headrace.cluster.ground.counters import ClusterCounter, session_key
-from headrace.cluster.member.states import ElectionState, ModuleState, NodeToggle, Toggle
+from headrace.cluster.common import counters
+from headrace.cluster.common.counters import ClusterCounter, session_key
+from headrace.cluster.consensus.states import ElectionState
+from headrace.cluster.member.states import ModuleState, NodeToggle, Toggle
 from headrace.cluster.protocol.codes import Role
 from headrace.positions import NULL_VALUE
 
@@ -26,7 +27,7 @@ class ModuleCounters:
     """The counters of one module.
 
     Raises:
-        ClusterError: Another module of the cluster runs on the driver.
+        ClusterError: Another module of the cluster runs on the driver, or one that shares a stream with this one.
     """
 
     def __init__(self, client: Client, config: ConsensusModuleConfig) -> None:
@@ -36,9 +37,11 @@ class ModuleCounters:
         kind, add = ClusterCounter, self._add
         cycle = format_duration(config.cycle_threshold_ns)
         snapshot = format_duration(config.snapshot_threshold_ns)
-        self.state = add(kind.MODULE_STATE, "Consensus Module state", ModuleState.INIT)
+        streams = config.lone_streams
+        suffix = counters.streams_suffix(streams.values())
+        self.state = add(kind.MODULE_STATE, "Consensus Module state", ModuleState.INIT, suffix)
         try:
-            counters.check_alone(client, self.state, config.cluster_id)
+            counters.check_alone(client, self.state, config.cluster_id, streams)
         except BaseException:
             self.close()
             raise
@@ -60,6 +63,16 @@ class ModuleCounters:
         self.snapshots_exceeded = add(
             kind.SNAPSHOTS_EXCEEDED, f"Total max snapshot duration exceeded count: threshold={snapshot}"
         )
+
+        # Only where there may be such, as in Aeron.
+        self._standby_snapshots: Counter | None = None
+        if config.accept_standby_snapshots:
+            self._standby_snapshots = add(kind.STANDBY_SNAPSHOTS, "Cluster standby snapshots received")
+
+    def note_standby_snapshot(self) -> None:
+        """Note that a standby's snapshot was received."""
+        if self._standby_snapshots is not None:
+            self._standby_snapshots.get_and_add(1)
 
     def _add(self, counter: ClusterCounter, name: str, value: int = 0, suffix: str = "") -> Counter:
         made = counters.add(self._client, counter, name, self._cluster_id, suffix=suffix, value=value)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headrace._checks import wrong
-from headrace._results import OfferResult
-from headrace.channel import ChannelUri, parse_size
+from headrace._base.checks import wrong
+from headrace._base.results import OfferResult
+from headrace.channel import ChannelUri, format_duration, parse_duration_ns, parse_size
 from headrace.cluster.protocol.messages import encode
 from headrace.cluster.protocol.session import (
     AdminResponse,
@@ -28,13 +28,15 @@ PROTOCOL_VERSION = 0 << 16 | 3 << 8
 _ATTEMPTS = 3
 # The longest that a driver makes by itself.
 _TERM_LENGTH_MAX = 64 << 20
+# As long as a driver keeps a stream that is given up by itself.
+_LINGER_MAX_NS = 5_000_000_000
 
 
 def egress_channel(template: str | None, wanted: str, is_ipc_allowed: bool) -> str:
     """The channel of a client's answers: what it wants, with the parameters of the member's template.
 
     A client chooses it before it has said who it is: of the log that the member makes for it, no more memory is taken
-    than is used, and no more than a driver's own default has.
+    than is used, and no more and no longer than a driver's own default has.
     """
     uri = ChannelUri(wanted)
     if template is not None:
@@ -78,7 +80,7 @@ def check_answers(
     ingress = ChannelUri(config.ingress_channel or "").get("endpoint") or ""
     if endpoint in {one.lower() for one in (*config.member.endpoints, ingress, *addresses)}:
         raise wrong(
-            "response_channel", channel, "is where the member hears; choose an endpoint of the client's own"
+            "response_channel", channel, "is where the member listens; choose another endpoint for the client"
         )
 
 
@@ -89,6 +91,9 @@ def _with_a_modest_log(uri: ChannelUri) -> str:
     length = uri.get("term-length")
     if length is not None and parse_size(length, "term-length") > _TERM_LENGTH_MAX:
         changes["term_length"] = _TERM_LENGTH_MAX
+    linger = uri.get("linger")
+    if linger is not None and parse_duration_ns(linger, "linger") > _LINGER_MAX_NS:
+        changes["linger"] = format_duration(_LINGER_MAX_NS)
     return uri.with_parameters(**changes)
 
 
@@ -108,7 +113,7 @@ class Egress:
         leader_member_id: int | None = None,
     ) -> bool:
         """What became of a session."""
-        return self._sent(
+        return self.send(
             session,
             SessionEvent(
                 cluster_session_id=session.session_id,
@@ -124,7 +129,7 @@ class Egress:
 
     def new_leader(self, session: Session, leadership_term_id: int, endpoints: str) -> bool:
         """This member leads now."""
-        return self._sent(
+        return self.send(
             session,
             NewLeaderEvent(
                 leadership_term_id=leadership_term_id,
@@ -136,7 +141,7 @@ class Egress:
 
     def challenge(self, session: Session, challenge: bytes) -> bool:
         """The client is to prove who it is."""
-        return self._sent(
+        return self.send(
             session,
             Challenge(
                 correlation_id=session.correlation_id,
@@ -154,7 +159,7 @@ class Egress:
         message: str = "",
     ) -> bool:
         """The answer to an admin request."""
-        return self._sent(
+        return self.send(
             session,
             AdminResponse(
                 cluster_session_id=session.session_id,
@@ -166,7 +171,8 @@ class Egress:
         )
 
     @staticmethod
-    def _sent(session: Session, message: Any) -> bool:
+    def send(session: Session, message: Any) -> bool:
+        """Any other message."""
         publication = session.publication
         if publication is None:
             return False

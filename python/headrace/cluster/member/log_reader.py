@@ -1,15 +1,14 @@
-"""Applies the entries of a log that is read: the member's own when it starts, later a leader's. Specification 4.6."""
+"""Applies the entries of a log that is read: the member's own when it starts, or a leader's. Specification 4.6."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from headrace._results import Action
+from headrace._base.results import Action
+from headrace.cluster.common.snapshots import as_before
 from headrace.cluster.errors import ClusterError, ClusterTerminalError
-from headrace.cluster.ground.fragments import BEGINS, ENDS, next_flags
-from headrace.cluster.ground.snapshots import as_before
 from headrace.cluster.member.pending_messages import service_id_of
-from headrace.cluster.protocol.codes import ClusterAction
 from headrace.cluster.protocol.header import SESSION_MESSAGE, template_of, unpack_header
 from headrace.cluster.protocol.log import (
     ClusterActionRequest,
@@ -24,16 +23,24 @@ if TYPE_CHECKING:
     from headrace.client import Header, Image
     from headrace.cluster.member.context import Context
 
-__all__ = ["LogReader", "is_snapshot"]
+__all__ = ["LogReader"]
 
 
 class LogReader:
-    """Reads one image of the log."""
+    """Reads one image of the log.
 
-    def __init__(self, context: Context, image: Image) -> None:
+    Args:
+        context: What the module's parts share.
+        image: The log, from where it stands.
+        on_term: Called with the first entry of each term.
+    """
+
+    def __init__(
+        self, context: Context, image: Image, on_term: Callable[[NewLeadershipTermEvent], object]
+    ) -> None:
         self._context = context
         self._image = image
-        self._entry_position = image.position
+        self._on_term = on_term
         self._actions: list[tuple[ClusterActionRequest, int]] = []
         # Of the entry at which the image stands.
         self._awaits_services = False
@@ -43,11 +50,6 @@ class LogReader:
     def position(self) -> int:
         """Up to where the log is read, which may be within a message of several fragments."""
         return self._image.position
-
-    @property
-    def entry_position(self) -> int:
-        """Up to where whole entries are applied; another replay can go on from there."""
-        return self._entry_position
 
     @property
     def is_closed(self) -> bool:
@@ -60,37 +62,12 @@ class LogReader:
         Stops after an action of the cluster, see :meth:`take_action`, and before the event of a timer, see
         :attr:`awaits_services`.
         """
+        image = self._image
         # Not so much at once that the stream, which waits for services, ends before the next entry does.
-        near = self._entry_position + self._image.term_length // 8
-        count = self._follow(self._context.config.log_fragment_limit, min(limit_position, near))
-        return count + self._follow_to_end_of_entry(limit_position)
-
-    def _follow(self, fragment_limit: int, limit_position: int) -> int:
-        count, heard = self._image.follow_entries(self._apply, fragment_limit, limit_position)
-        for session_id, timestamp in heard.items():
-            session = self._context.applied.sessions.get(session_id)
-            if session is not None:
-                session.activity_ns = self._context.time.to_ns(timestamp)
-        return count
-
-    def _follow_to_end_of_entry(self, limit_position: int) -> int:
-        """Find out where an entry ends, reading on to there if one is begun; gives how many fragments that took."""
-        image, count, flags = self._image, 0, 0
-        while not (self._is_stopped or image.position % image.term_length == 0 or flags & ENDS):
-            following = next_flags(image, limit_position)
-            if following is None:
-                return count
-            if following & BEGINS:
-                break
-            flags = following
-            count += self._follow(1, limit_position)
-        self._entry_position = image.position
-        return count
-
-    @property
-    def _is_stopped(self) -> bool:
-        """Whether the image stands after an action or before a timer's event."""
-        return bool(self._actions) or self._awaits_services
+        near = image.position + image.term_length // 8
+        return image.follow_entries(
+            self._apply, self._context.config.log_fragment_limit, min(limit_position, near)
+        )
 
     @property
     def awaits_services(self) -> bool:
@@ -139,7 +116,7 @@ class LogReader:
             self._services_are_there = False
             applied.timers.fired(entry.correlation_id, entry.timestamp)
         elif isinstance(entry, SessionOpenEvent):
-            applied.sessions.logged_open(entry, log_position, context.time.to_ns(entry.timestamp))
+            applied.sessions.logged_open(entry, log_position)
         elif isinstance(entry, SessionCloseEvent):
             applied.sessions.logged_close(entry.cluster_session_id)
         elif isinstance(entry, NewLeadershipTermEvent):
@@ -166,8 +143,4 @@ class LogReader:
                 f"major app_version, {place}; {as_before(app_version=entry.app_version)}"
             )
         self._context.leadership_term_id = entry.leadership_term_id
-
-
-def is_snapshot(action: ClusterActionRequest) -> bool:
-    """Whether an action has this member take a snapshot; flags name standbys."""
-    return action.action is ClusterAction.SNAPSHOT and action.flags == 0
+        self._on_term(entry)

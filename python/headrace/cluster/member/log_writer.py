@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from headrace._results import OfferResult
+from headrace._base.results import OfferResult
 from headrace.client import Sequencer
 from headrace.cluster.errors import ClusterError
 from headrace.cluster.protocol.codes import CloseReason, ClusterAction, ClusterTimeUnit
@@ -23,10 +23,14 @@ if TYPE_CHECKING:
     from headrace.client import ExclusivePublication
     from headrace.cluster.member.sessions import Session
 
-__all__ = ["LogWriter"]
+__all__ = ["EntryTooLongError", "LogWriter"]
 
 _ATTEMPTS = 3
 _ENDED = (OfferResult.CLOSED, OfferResult.MAX_POSITION_EXCEEDED)
+
+
+class EntryTooLongError(Exception):
+    """An entry that the log never takes: its length, and the greatest one."""
 
 
 class LogWriter:
@@ -53,21 +57,16 @@ class LogWriter:
         """What puts the messages of clients into the log."""
         return Sequencer(self.publication, self._term_id)
 
-    def check_open(self) -> None:
-        """Look whether the log takes entries.
-
-        Raises:
-            ClusterError: It takes none any more.
-        """
-        if self.publication.position is None:
-            raise ClusterError("the publication of the log is closed")
-
     def message(self, session_id: int, timestamp: int, payload: bytes | memoryview) -> int | None:
         """A message of a client or of a service."""
         return self._offered(with_header(pack_header(self._term_id, session_id, timestamp), payload))
 
     def session_open(self, session: Session, timestamp: int) -> int | None:
-        """A session is open."""
+        """A session is open.
+
+        Raises:
+            EntryTooLongError: The entry is longer than the log takes.
+        """
         event = SessionOpenEvent(
             leadership_term_id=self._term_id,
             correlation_id=session.correlation_id,
@@ -77,7 +76,10 @@ class LogWriter:
             response_channel=session.response_channel,
             encoded_principal=session.principal,
         )
-        return self._offered(encode(event))
+        data = encode(event)
+        if len(data) > self.publication.max_message_length:
+            raise EntryTooLongError(len(data), self.publication.max_message_length)
+        return self._offered(data)
 
     def session_close(self, session_id: int, timestamp: int, reason: CloseReason) -> int | None:
         """A session is closed."""
@@ -152,4 +154,4 @@ class LogWriter:
     @staticmethod
     def _check(result: int) -> None:
         if result in _ENDED:
-            raise ClusterError(f"the log takes no more entries: {OfferResult(result).name}")
+            raise ClusterError(f"the log does not accept more entries: {OfferResult(result).name}")

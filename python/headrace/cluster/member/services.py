@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from headrace._results import Action, OfferResult
-from headrace.cluster.errors import ClusterError, ClusterTerminalError
-from headrace.cluster.ground.courses import Course
-from headrace.cluster.protocol.control import RequestServiceAck, ServiceAck
+from headrace._agent.tasks import Task
+from headrace._base.results import Action, OfferResult
+from headrace.cluster.common.counters import client_is_alive
+from headrace.cluster.errors import ClusterError
+from headrace.cluster.member.service_incarnations import ServiceIncarnations
+from headrace.cluster.protocol.control import (
+    CancelTimer,
+    CloseSession,
+    RequestServiceAck,
+    ScheduleTimer,
+    ServiceAck,
+)
 from headrace.cluster.protocol.header import HEADER_LENGTH, SESSION_MESSAGE, template_of, unpack_header
 from headrace.cluster.protocol.messages import MessageError, decode, encode
 from headrace.positions import NULL_VALUE
@@ -20,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Services"]
 
+_OF_SERVICES = (CancelTimer, CloseSession, ScheduleTimer)
 _FRAGMENT_LIMIT = 25
 _ATTEMPTS = 5
 
@@ -51,20 +59,24 @@ class Services:
             config.control_channel, config.consensus_module_stream_id
         )
         self._publication = client.add_publication(config.control_channel, config.service_stream_id)
-        self._acks: list[deque[ServiceAck]] = [deque() for _ in range(self.count)]
-        self._ack_id = 0
-        # The clients of the services, from their first acknowledgements.
-        self._client_ids: list[int] = []
-        # Positions to be acknowledged: the last is waited for, those before were when the wait was given up.
-        self._due: deque[int] = deque()
+        self._client = client
+        self._lives = ServiceIncarnations(self.count)
 
     def poll(self) -> int:
         """Take what has come; stops after an acknowledgement, which may change what is done next."""
         return self.subscription.controlled_poll(self._take, _FRAGMENT_LIMIT)
 
-    def _take(self, data: bytes, _: Header) -> Action:
+    def open(self) -> None:
+        """From now on services can know of this module; what has come before was for another, and is passed over."""
+        while self.poll():
+            pass
+        self._lives.open()
+
+    def _take(self, data: bytes, header: Header) -> Action:
+        is_counted = self._lives.counts(header.session_id)
         if template_of(data) == SESSION_MESSAGE:
-            self._on_message(unpack_header(data)[1], data[HEADER_LENGTH:])
+            if is_counted:
+                self._on_message(unpack_header(data)[1], data[HEADER_LENGTH:])
             return Action.CONTINUE
         try:
             message = decode(data)
@@ -72,16 +84,36 @@ class Services:
             self._on_wrong(f"a message on the control stream: {wrong}")
             return Action.CONTINUE
         if isinstance(message, ServiceAck):
-            if not 0 <= message.service_id < self.count:
-                self._on_wrong(
-                    f"an acknowledgement of service_id={message.service_id}, where service_count={self.count}"
-                )
-                return Action.CONTINUE
-            self._acks[message.service_id].append(message)
-            return Action.BREAK
-        if message is not None:
+            return Action.BREAK if self._take_ack(message, header.session_id) else Action.CONTINUE
+        if message is not None and (is_counted or not isinstance(message, _OF_SERVICES)):
             self._on_request(message)
         return Action.CONTINUE
+
+    def _take_ack(self, ack: ServiceAck, session_id: int) -> bool:
+        if not 0 <= ack.service_id < self.count:
+            self._on_wrong(
+                f"an acknowledgement of service_id={ack.service_id}, where service_count={self.count}"
+            )
+            return False
+        begins = ack.ack_id == 0 and ack.relevant_id != NULL_VALUE
+        if begins and not client_is_alive(self._client, ack.relevant_id):
+            # It ended before this was read, so that nobody will say that it has.
+            return False
+        return self._lives.take(ack, session_id)
+
+    def client_gone(self, client_id: int) -> int | None:
+        """A client of the driver has ended; gives the service that it was, if there is one."""
+        return self._lives.gone(client_id)
+
+    @property
+    def have_started(self) -> bool:
+        """Whether all have acknowledged the state at which the member recovers."""
+        return self._lives.have_started
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """The services whose acknowledgement is waited for."""
+        return self._lives.missing
 
     def send(self, message: Any) -> None:
         """Send to all services, and to tools.
@@ -89,45 +121,52 @@ class Services:
         Raises:
             ClusterError: No service is there, or none takes it.
         """
-        data = encode(message)
-        result = 0
+        result = self._offered(message)
+        if result <= 0:
+            name = type(message).__name__
+            raise ClusterError(f"{name} cannot be sent to the services: {OfferResult(result).name}")
+
+    def try_send(self, message: Any) -> bool:
+        """Send to all services; returns whether the stream took it."""
+        return self._publication.offer(encode(message)) > 0
+
+    def answer(self, message: Any) -> None:
+        """Send to a tool, which may have gone."""
+        self._offered(message)
+
+    def _offered(self, message: Any) -> int | OfferResult:
+        data, result = encode(message), 0
+        # At the end of a term the first attempt is refused.
         for _ in range(_ATTEMPTS):
             result = self._publication.offer(data)
             if result > 0:
-                return
-        name = type(message).__name__
-        raise ClusterError(f"{name} cannot be sent to the services: {OfferResult(result).name}")
+                break
+        return result
 
-    def answer(self, message: Any) -> None:
-        """Send to a tool, which asks again if it does not get it."""
-        self._publication.offer(encode(message))
-
-    def acked(self, log_position: int) -> Course[tuple[ServiceAck, ...]]:
+    def acked(
+        self, log_position: int, check: Callable[[], object] = lambda: None
+    ) -> Task[tuple[ServiceAck, ...]]:
         """The acknowledgements of all services of a position, which are the next of each.
+
+        Args:
+            log_position: The position.
+            check: Called in each turn that it waits; raises if there is nothing to wait for.
 
         Raises:
             ClusterTerminalError: A service acknowledges something else.
+            HeadraceError: What `check` raises.
         """
-        self._due.append(log_position)
-        while True:
-            while not all(self._acks):
-                self._check_heads()
-                yield
-            self._check_heads()
-            self._due.popleft()
-            self._ack_id += 1
-            acks = tuple(acks.popleft() for acks in self._acks)
-            if self._ack_id == 1:
-                self._client_ids = [ack.relevant_id for ack in acks]
-            if not self._due:
-                return acks
+        self._lives.await_position(log_position)
+        while (acks := self._lives.taken()) is None:
+            check()
+            yield
+        return acks
 
     def forget_after(self, log_position: int) -> None:
         """Wait for no acknowledgement of a position after one where an election goes on: no service has read so far."""
-        while self._due and self._due[-1] > log_position:
-            self._due.pop()
+        self._lives.forget_after(log_position)
 
-    def read_up_to(self, log_position: int) -> Course[None]:
+    def read_up_to(self, log_position: int) -> Task[None]:
         """Goes on once all services have read the log up to there, and their requests until then are taken.
 
         Raises:
@@ -137,23 +176,6 @@ class Services:
         if self.count:
             self.send(RequestServiceAck(log_position=log_position))
         yield from self.acked(log_position)
-
-    def _check_heads(self) -> None:
-        due = self._ack_id, self._due[0]
-        for acks in self._acks:
-            ack = acks[0] if acks else None
-            if ack is None or (ack.ack_id, ack.log_position) == due:
-                continue
-            if ack.ack_id == 0 and self._ack_id:
-                raise ClusterTerminalError(
-                    f"service_id={ack.service_id} has two containers, of the clients "
-                    f"{self._client_ids[ack.service_id]} and {ack.relevant_id}: each service_id must have one; stop "
-                    "one of them, or give it another service_id= and the module a greater service_count="
-                )
-            raise ClusterTerminalError(
-                f"ack out of sequence: service_id={ack.service_id} acknowledges position {ack.log_position} with "
-                f"ack_id={ack.ack_id}, where log_position={due[1]} and ack_id={due[0]} are due"
-            )
 
     @staticmethod
     def failed(acks: Iterable[ServiceAck]) -> tuple[int, ...]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from enum import Enum, auto
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headrace._exceptions import RegistrationError
+from headrace._base.exceptions import RegistrationError
+from headrace._base.states import Life
+from headrace.cluster.member.states import CLUSTER_SESSION, SessionState
 from headrace.cluster.protocol.codes import CloseReason, EventCode
 from headrace.cluster.protocol.log import SessionOpenEvent
 from headrace.cluster.protocol.snapshots import ClusterSession as StoredSession
@@ -16,23 +17,35 @@ from headrace.positions import NULL_VALUE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from headrace.client import Counter, Pending, Publication, Sequencer
-    from headrace.cluster.ground.log import AgentLog
+    from headrace._base.states import EventSink
+    from headrace.client import Counter, Pending, Publication, Sequencer, Subscription
+    from headrace.cluster.common.log import AgentLog
     from headrace.security.verdicts import PendingVerdict
 
-__all__ = ["Session", "SessionState", "Sessions"]
+__all__ = ["IngressStream", "Session", "Sessions", "origin_of"]
 
 
-class SessionState(Enum):
-    """How far a session is."""
+class IngressStream(NamedTuple):
+    """A client's stream, as the member hears it."""
 
-    CONNECTING = auto()
-    CHALLENGED = auto()
-    AUTHENTICATED = auto()
-    REJECTED = auto()
-    OPEN = auto()
-    CLOSING = auto()
-    CLOSED = auto()
+    image_id: int
+    """The image; a publisher that comes back has another one."""
+    subscription_id: int
+    session_id: int
+
+    @classmethod
+    def heard(cls, subscription: Subscription | None, session_id: int) -> IngressStream | None:
+        """The stream of a message that is handled now; ``None`` once it has ended."""
+        image = None if subscription is None else subscription.image_by_session_id(session_id)
+        if image is None or subscription is None:
+            return None
+        return cls(image.correlation_id, subscription.registration_id, image.session_id)
+
+
+def origin_of(subscription: Subscription | None, session_id: int) -> str:
+    """Who sends what is handled now, for operators."""
+    image = None if subscription is None else subscription.image_by_session_id(session_id)
+    return f"sourceIdentity={'' if image is None else image.source_identity} sessionId={session_id}"
 
 
 @dataclass(eq=False, slots=True)
@@ -44,34 +57,54 @@ class Session:
         correlation_id: Of the client's last request, which answers echo.
         response_stream_id: Where it wants its answers, with the channel.
         response_channel: After the member's template was applied.
-        state: How far it is.
-        activity_ns: When it was last heard, in the cluster's time as nanoseconds.
+        life: How far it is.
+        activity_ns: When it was last heard, on the clock that nobody sets.
         principal: Who it is, from the authenticator.
+        ingress: The stream on which it connected, and on which alone it is heard: ids of sessions are small numbers
+            that anyone can guess. Unset after an election, until its client is heard on the stream to the new leader.
+        request: What a backup or a standby asks for, whose session is no client's.
     """
 
     session_id: int
     correlation_id: int
     response_stream_id: int
     response_channel: str
-    state: SessionState
     activity_ns: int = 0
     principal: bytes = field(default=b"", repr=False)
     opened_log_position: int = NULL_VALUE
-    closed_log_position: int = NULL_VALUE
     close_reason: CloseReason | None = None
     event_code: EventCode = EventCode.OK
     detail: str = ""
-    ingress_image_id: int | None = None
+    ingress: IngressStream | None = None
+    request: Any = field(default=None, repr=False)
     publication: Publication | None = None
     requested: Pending[Publication] | None = None
     verdict: PendingVerdict | None = None
     challenge: Any = None
     is_challenge_sent: bool = False
+    is_connected: bool = False
     is_open_event_pending: bool = False
     is_new_leader_event_pending: bool = False
     counter: Counter | None = None
     requested_counter: Pending[Counter] | None = None
     is_inherited: bool = False
+    life: Life[SessionState] = field(default_factory=lambda: Life(CLUSTER_SESSION), repr=False)
+
+    @property
+    def state(self) -> SessionState:
+        """How far it is."""
+        return self.life.state
+
+    def go_on(self, state: SessionState, events: EventSink) -> Session:
+        """One that began before this member has it, in a state."""
+        self.life.go_on(
+            state,
+            events,
+            self.session_id,
+            stream_id=self.response_stream_id,
+            detail=self.response_channel,
+        )
+        return self
 
     @property
     def is_open(self) -> bool:
@@ -122,7 +155,7 @@ class Session:
             if held is not None:
                 held.close()
         self.requested = self.requested_counter = None
-        self.publication, self.counter, self.ingress_image_id = None, None, None
+        self.publication, self.counter, self.ingress = None, None, None
         if self.verdict is not None:
             self.verdict.cancel()
             self.verdict = None
@@ -143,7 +176,8 @@ class Session:
 class Sessions:
     """The sessions that the log knows, and the ids of the next ones."""
 
-    def __init__(self) -> None:
+    def __init__(self, events: EventSink) -> None:
+        self._events = events
         self._by_id: dict[int, Session] = {}
         # Closed, in the order of the log positions at which that is committed.
         self._uncommitted: deque[tuple[int, Session]] = deque()
@@ -159,8 +193,20 @@ class Sessions:
         """Messages of open sessions enter the log through a sequencer from now on, or do not any more."""
         self._sequencer = sequencer
         for session in self:
-            if sequencer is not None and session.is_open:
-                sequencer.open(session.session_id)
+            if session.is_open:
+                self._sequence(session)
+
+    def _sequence(self, session: Session) -> None:
+        if self._sequencer is not None:
+            stream = session.ingress
+            self._sequencer.open(
+                session.session_id, None if stream is None else (stream.subscription_id, stream.session_id)
+            )
+
+    def link(self, session: Session, stream: IngressStream) -> None:
+        """An open session is heard on a stream from now on, and on no other."""
+        session.ingress = stream
+        self._sequence(session)
 
     def note_heard(self, now_ns: int) -> None:
         """Note which sessions have sent messages since the last call."""
@@ -169,9 +215,17 @@ class Sessions:
             if session is not None:
                 session.activity_ns = now_ns
 
-    def close(self, session: Session, reason: CloseReason) -> None:
-        """Begin to close one: it is heard no more, and the next check appends the event."""
-        session.state, session.close_reason, session.activity_ns = SessionState.CLOSING, reason, 0
+    def close(self, session: Session, reason: CloseReason, why: str, *, is_fault: bool = False) -> None:
+        """Begin to close one: it is heard no more, and the next check appends the event.
+
+        Args:
+            session: Which.
+            reason: What the log says of it.
+            why: What the event log says of it.
+            is_fault: Whether a person may want to look.
+        """
+        session.life.enter(SessionState.CLOSING, why, is_fault=is_fault)
+        session.close_reason = reason
         if self._sequencer is not None:
             self._sequencer.close(session.session_id)
 
@@ -187,31 +241,28 @@ class Sessions:
 
     def opened(self, session: Session, log_position: int) -> None:
         """The leader has appended that a session is open."""
-        session.state = SessionState.OPEN
+        session.life.enter(SessionState.OPEN, f"the log opens it at position={log_position}")
         session.opened_log_position = log_position
         self._by_id[session.session_id] = session
         self._uncommitted_opens.append((log_position, session.session_id))
-        if self._sequencer is not None:
-            self._sequencer.open(session.session_id)
+        self._sequence(session)
 
     def closed(self, session: Session, log_position: int) -> None:
         """The leader has appended that a session is closed."""
-        session.closed_log_position = log_position
+        session.life.enter(SessionState.CLOSED, f"the log closes it at position={log_position}")
         del self._by_id[session.session_id]
         self._uncommitted.append((log_position, session))
 
-    def logged_open(self, event: SessionOpenEvent, log_position: int, activity_ns: int) -> None:
+    def logged_open(self, event: SessionOpenEvent, log_position: int) -> None:
         """The log, which is read or replayed, opens a session."""
         self._by_id[event.cluster_session_id] = Session(
             session_id=event.cluster_session_id,
             correlation_id=event.correlation_id,
             response_stream_id=event.response_stream_id,
             response_channel=event.response_channel,
-            state=SessionState.OPEN,
-            activity_ns=activity_ns,
             opened_log_position=log_position,
             is_open_event_pending=True,
-        )
+        ).go_on(SessionState.OPEN, self._events)
         self.next_id = max(self.next_id, event.cluster_session_id + 1)
         self.next_committed_id = max(self.next_committed_id, event.cluster_session_id + 1)
 
@@ -219,6 +270,7 @@ class Sessions:
         """The log closes a session."""
         session = self._by_id.pop(session_id, None)
         if session is not None:
+            session.life.enter(SessionState.CLOSED, "the log of the leader closes it")
             session.disconnect()
 
     def load(self, stored: StoredSession) -> None:
@@ -228,11 +280,10 @@ class Sessions:
             correlation_id=stored.correlation_id,
             response_stream_id=stored.response_stream_id,
             response_channel=stored.response_channel,
-            state=SessionState.OPEN if stored.close_reason is None else SessionState.CLOSING,
             opened_log_position=stored.opened_log_position,
             close_reason=stored.close_reason,
             is_open_event_pending=True,
-        )
+        ).go_on(SessionState.OPEN if stored.close_reason is None else SessionState.CLOSING, self._events)
 
     def committed(self, log_position: int) -> None:
         """The log is agreed upon up to a position."""
@@ -246,11 +297,12 @@ class Sessions:
         """Undo what was not committed at a position; gives the sessions that were never opened, which are gone."""
         while self._uncommitted:
             _, session = self._uncommitted.popleft()
-            session.state = SessionState.CLOSING
+            session.life.enter(SessionState.CLOSING, "its end was not agreed upon before an election")
             self._by_id[session.session_id] = session
         self._uncommitted_opens.clear()
         gone = [session for session in self if session.opened_log_position > log_position]
         for session in gone:
+            session.life.enter(SessionState.CLOSED, "its opening was not agreed upon before an election")
             del self._by_id[session.session_id]
         self._by_id = dict(sorted(self._by_id.items()))
         return gone

@@ -1,11 +1,14 @@
-"""The states of a consensus module and of its elections, as data. Cluster specification 2.2, 5.4."""
+"""The states of a consensus module and its sessions, as data, and what operators ask of it. Specification 2.2, 8.1."""
 
 from __future__ import annotations
 
-from headrace._named_number import NamedNumber
-from headrace._states import StateTable
+from enum import Enum, auto
 
-__all__ = ["ELECTION", "MODULE", "TABLES", "ElectionState", "ModuleState", "Toggle"]
+from headrace._base.named_number import NamedNumber
+from headrace._base.states import StateTable
+from headrace.cluster.consensus.states import ELECTION
+
+__all__ = ["CLUSTER_SESSION", "MODULE", "TABLES", "ModuleState", "NodeToggle", "SessionState", "Toggle"]
 
 
 class ModuleState(NamedNumber):
@@ -20,29 +23,6 @@ class ModuleState(NamedNumber):
     CLOSED = 6
 
 
-class ElectionState(NamedNumber):
-    """See :data:`ELECTION`."""
-
-    INIT = 0
-    CANVASS = 1
-    NOMINATE = 2
-    CANDIDATE_BALLOT = 3
-    FOLLOWER_BALLOT = 4
-    LEADER_LOG_REPLICATION = 5
-    LEADER_REPLAY = 6
-    LEADER_INIT = 7
-    LEADER_READY = 8
-    FOLLOWER_LOG_REPLICATION = 9
-    FOLLOWER_REPLAY = 10
-    FOLLOWER_CATCHUP_INIT = 11
-    FOLLOWER_CATCHUP_AWAIT = 12
-    FOLLOWER_CATCHUP = 13
-    FOLLOWER_LOG_INIT = 14
-    FOLLOWER_LOG_AWAIT = 15
-    FOLLOWER_READY = 16
-    CLOSED = 17
-
-
 class Toggle(NamedNumber):
     """What an operator asks of a cluster through its control counter."""
 
@@ -54,6 +34,8 @@ class Toggle(NamedNumber):
     SHUTDOWN = 5
     ABORT = 6
     STANDBY_SNAPSHOT = 7
+    TRANSFER_LEADERSHIP = 8
+    """Ours alone. The next higher byte has the successor's id and one, or 0 for any."""
 
 
 class NodeToggle(NamedNumber):
@@ -65,23 +47,35 @@ class NodeToggle(NamedNumber):
     VALIDATE_RECORDING_LOG = 3
 
 
+class SessionState(Enum):
+    """See :data:`CLUSTER_SESSION`."""
+
+    CONNECTING = auto()
+    CHALLENGED = auto()
+    AUTHENTICATED = auto()
+    REJECTED = auto()
+    OPEN = auto()
+    CLOSING = auto()
+    CLOSED = auto()
+
+
 _M = ModuleState
 MODULE: StateTable[ModuleState] = StateTable(
-    "Consensus module",
-    "What sequences the messages of clients into the log of a cluster.",
+    "consensus-module",
+    "Puts the messages of clients into the log of a cluster.",
     {
         _M.INIT: "It starts: archive, snapshot, services.",
         _M.ACTIVE: "The log takes what clients and services send.",
-        _M.SUSPENDED: "An operator has suspended the cluster: nothing enters the log until it is resumed.",
+        _M.SUSPENDED: "An operator has suspended the cluster; nothing enters the log until the cluster is resumed.",
         _M.SNAPSHOT: "Services and module take a snapshot; nothing enters the log meanwhile.",
         _M.QUITTING: "Reserved by the specification.",
-        _M.TERMINATING: "Services end at a position, and then the module.",
+        _M.TERMINATING: "Services end at a position, then the module.",
         _M.CLOSED: "It has ended.",
     },
     {
         _M.INIT: (_M.ACTIVE, _M.CLOSED),
         _M.ACTIVE: (_M.SUSPENDED, _M.SNAPSHOT, _M.TERMINATING, _M.CLOSED),
-        _M.SUSPENDED: (_M.ACTIVE, _M.TERMINATING, _M.CLOSED),
+        _M.SUSPENDED: (_M.ACTIVE, _M.SNAPSHOT, _M.TERMINATING, _M.CLOSED),
         _M.SNAPSHOT: (_M.ACTIVE, _M.SUSPENDED, _M.TERMINATING, _M.CLOSED),
         _M.QUITTING: (_M.CLOSED,),
         _M.TERMINATING: (_M.CLOSED,),
@@ -89,28 +83,30 @@ MODULE: StateTable[ModuleState] = StateTable(
     },
 )
 
-_E = ElectionState
-ELECTION: StateTable[ElectionState] = StateTable(
-    "Election",
-    "How a member comes to lead. A cluster of one goes through these states; others come with several members.",
+_S = SessionState
+CLUSTER_SESSION: StateTable[SessionState] = StateTable(
+    "cluster-session",
+    "A client of the cluster, at one member. The leader tells each step; the others have a session from the log, open.",
     {
-        _E.INIT: "What came before is left behind; the member stands for the next term.",
-        _E.LEADER_LOG_REPLICATION: "The member waits until a quorum has all log entries that it has appended; its log "
-        "continues there.",
-        _E.LEADER_REPLAY: "The member's own log is replayed to the module and its services.",
-        _E.LEADER_INIT: "The archive records the log, and services join it.",
-        _E.LEADER_READY: "The term begins with its first entry in the log.",
-        _E.CLOSED: "The member leads.",
+        _S.CONNECTING: "It waits for its stream of answers and for the authenticator.",
+        _S.CHALLENGED: "It waits for the client's answer to a challenge, and for the authenticator.",
+        _S.AUTHENTICATED: "It waits for a place in the log.",
+        _S.REJECTED: "The client is to hear that it is not served.",
+        _S.OPEN: "The log has its opening, and takes its messages.",
+        _S.CLOSING: "Its messages count no more; the log is to have its end, if it had its opening.",
+        _S.CLOSED: "It has ended.",
     },
     {
-        _E.INIT: (_E.LEADER_LOG_REPLICATION,),
-        _E.LEADER_LOG_REPLICATION: (_E.LEADER_REPLAY, _E.INIT),
-        _E.LEADER_REPLAY: (_E.LEADER_INIT, _E.INIT),
-        _E.LEADER_INIT: (_E.LEADER_READY, _E.INIT),
-        _E.LEADER_READY: (_E.CLOSED, _E.INIT),
-        _E.CLOSED: (_E.INIT,),
+        _S.CONNECTING: (_S.CHALLENGED, _S.AUTHENTICATED, _S.REJECTED, _S.CLOSING, _S.CLOSED),
+        _S.CHALLENGED: (_S.AUTHENTICATED, _S.REJECTED, _S.CLOSING, _S.CLOSED),
+        _S.AUTHENTICATED: (_S.OPEN, _S.REJECTED, _S.CLOSING, _S.CLOSED),
+        _S.REJECTED: (_S.CLOSING, _S.CLOSED),
+        _S.OPEN: (_S.CLOSING, _S.CLOSED),
+        _S.CLOSING: (_S.CLOSED,),
+        # An election undoes an end that was not agreed upon.
+        _S.CLOSED: (_S.CLOSING,),
     },
 )
 
-TABLES = (MODULE, ELECTION)
+TABLES = (MODULE, ELECTION, CLUSTER_SESSION)
 """All of them."""

@@ -25,7 +25,7 @@ Needs the extra ``objects``.
 
 from __future__ import annotations
 
-from headrace._names import publish as _publish
+from headrace._base.names import publish as _publish
 from headrace.cluster.objects.async_client import AsyncObjectClient
 from headrace.cluster.objects.client import ObjectClient
 from headrace.cluster.objects.commands import command

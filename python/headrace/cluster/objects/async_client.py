@@ -8,9 +8,10 @@ import random
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
 from headrace import aio
-from headrace._checks import wrong
-from headrace._closing import AsyncClosing
-from headrace._logging import CLUSTER
+from headrace._base.checks import wrong
+from headrace._base.closing import AsyncClosing
+from headrace._base.logging import CLUSTER
+from headrace.cluster.client.async_client import look_up
 from headrace.cluster.client.local_node import driver_directory, named_node
 from headrace.cluster.client.settings import ClusterClientConfig, ClusterClientSettings
 from headrace.cluster.objects.calls import Calls
@@ -33,7 +34,7 @@ R = TypeVar("R")
 
 
 class AwaitedCommands(Protocol):
-    """The commands of an object, each a method to await. Type checkers know neither their names nor their types."""
+    """The commands of an object, as methods to await. Type checkers know neither their names nor their types."""
 
     def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]: ...
 
@@ -41,14 +42,14 @@ class AwaitedCommands(Protocol):
 class AsyncObjectClient(AsyncClosing, Generic[T]):
     """A client of a replicated object for asyncio, made with :meth:`connect`.
 
-    Many calls may be on their way. A call that is cancelled may have been carried out, or may still be.
+    Many calls may be in flight. A cancelled call may have been carried out, or may still be.
 
     Attributes:
         object: The object: its commands, as methods to await. With :meth:`call` type checkers know their types too.
     """
 
     def __init__(self, calls: Calls, commands: Commands, owned: Client | None, timeout_s: float) -> None:
-        """What :meth:`connect` calls."""
+        """Called by :meth:`connect`."""
         self._calls = calls
         self._commands = commands
         self._owned = owned
@@ -74,6 +75,7 @@ class AsyncObjectClient(AsyncClosing, Generic[T]):
         commands = Commands(kind)
         directory = driver_directory(node_directory, directory, client, driver, config, settings)
         made = ClusterClientConfig.of(config, **settings)
+        await look_up(made)
         owned = None
         if client is None:
             with named_node(node_directory):
@@ -116,15 +118,15 @@ class AsyncObjectClient(AsyncClosing, Generic[T]):
     async def call(self, command: Callable[Concatenate[T, P], R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call a command, named by its method: ``await client.call(Accounts.deposit, "alice", 10)``.
 
-        Does what ``await client.object.deposit("alice", 10)`` does, in a way whose types are checked.
+        The same as ``await client.object.deposit("alice", 10)``, but type checkers check it.
 
         Args:
             command: The method of the object's class.
-            *args: What it is called with.
-            **kwargs: The same, by names.
+            *args: Its arguments.
+            **kwargs: Its arguments by name.
 
         Returns:
-            What the command has returned.
+            The result of the command.
 
         Raises:
             ConfigError: The class of the object has no such command.
@@ -147,7 +149,7 @@ class AsyncObjectClient(AsyncClosing, Generic[T]):
                 async with asyncio.timeout(self._timeout_s):
                     await answered.wait()
             except TimeoutError:
-                text = f"no answer to {name}(), which may be carried out"
+                text = f"no answer to {name}(); the call may still be carried out"
                 raise too_late(text, self._timeout_s, calls) from None
             finally:
                 calls.abandon(call)

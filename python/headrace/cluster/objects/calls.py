@@ -1,7 +1,7 @@
-"""The calls of one client of an object, through sessions that come and go. They never wait.
+"""The calls of one client of an object, over successive sessions. They never wait.
 
-Each call is sent until it is answered: again on a new session, to a new leader, and when no answer comes for a while.
-The service carries it out once, by its id.
+Each call is sent until it is answered: again on a new session, to a new leader, and after a while without an answer.
+The service carries it out once: it knows the call by its id.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from headrace._exceptions import ClosedError, ConfigError, ForkError, HeadraceError
-from headrace._logging import CLUSTER
+from headrace._base.exceptions import ClosedError, ConfigError, ForkError, HeadraceError
+from headrace._base.logging import CLUSTER
 from headrace.cluster.client.client import ClusterClient
-from headrace.cluster.errors import ClusterAuthenticationError
+from headrace.cluster.errors import ClusterAuthenticationError, ServiceError
 from headrace.cluster.objects.commands import Command, Commands, encoded
 from headrace.cluster.objects.errors import CallRefusedError, CommandError, ForgottenError
 from headrace.cluster.objects.layout import (
@@ -64,7 +64,7 @@ class Call:
         return self.answer is not None or self.error is not None
 
     def end(self, answer: Answer | None, error: Exception | None = None) -> None:
-        """It was answered, or never will be."""
+        """End with the answer, or with the error because of which none will come."""
         self.answer, self.error = answer, error
         if self.on_done is not None:
             self.on_done()
@@ -74,9 +74,9 @@ class Call:
 
         Raises:
             CommandError: It raised.
-            ClusterError: It was carried out, and its result does not fit its annotation.
+            ClusterError: It was carried out, but its result does not fit its annotation.
             CallRefusedError: It was not carried out.
-            HeadraceError: It was given up, and may have been carried out.
+            HeadraceError: It was abandoned, and may have been carried out.
         """
         if self.error is not None:
             raise self.error
@@ -87,7 +87,7 @@ class Call:
 
 
 def error_of(answer: Answer, name: str) -> Exception:
-    """The refusal that an answer is."""
+    """The error for an answer that refuses a call."""
     value = decode_value(answer.value)
     if answer.kind is AnswerKind.RAISED:
         kind, text = value
@@ -102,7 +102,7 @@ class Calls:
         client: The client to use.
         config: Where the cluster is.
         commands: What may be called.
-        chance: Makes the id of this client.
+        chance: Generates the id of this client.
     """
 
     def __init__(
@@ -137,17 +137,17 @@ class Calls:
 
     @property
     def wait_s(self) -> float:
-        """How long nothing need be done unless a message comes."""
+        """How long :meth:`step` has nothing to do, unless a message arrives."""
         cluster = self.cluster
         is_steady = cluster is not None and cluster._session.is_steady and not self._to_send
         return _STEADY_S if is_steady else _BUSY_S
 
     def deadline(self, timeout_s: float) -> Deadline:
-        """The end of a time-out that begins now."""
+        """The deadline of a call that begins now."""
         return self._clock.deadline(timeout_s)
 
     def submit(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        """Make a call; it is sent as soon as that can be done.
+        """Make a call; it is sent as soon as possible.
 
         Raises:
             AttributeError: There is no such command.
@@ -167,7 +167,7 @@ class Calls:
         return call
 
     def abandon(self, call: Call) -> None:
-        """Want the answer no more. The call may be carried out, or may have been."""
+        """Stop waiting for a call. It may be carried out, or may have been."""
         if self._calls.get(call.command_id) is call:
             self._taken(call.command_id)
 
@@ -189,7 +189,7 @@ class Calls:
                 self._lose(failure)
 
     def wait(self, longest_s: float) -> None:
-        """Block without the GIL until something may have come; then :meth:`step`."""
+        """Block without the GIL until a message may have arrived; then call :meth:`step`."""
         wait_s = min(longest_s, self.wait_s)
         if self.cluster is None:
             self._clock.sleep(wait_s)
@@ -208,7 +208,7 @@ class Calls:
         self.fail(ClosedError("the client of the object is closed"))
 
     def fail(self, failure: Exception) -> None:
-        """Open no session any more; all calls end with an error."""
+        """End all calls with an error, and open no further session."""
         self.is_over = True
         if isinstance(failure, HeadraceError):
             self.failure = failure
@@ -236,7 +236,7 @@ class Calls:
             self._send_again()
 
     def _lose(self, failure: HeadraceError) -> None:
-        """The session has ended, or was not opened: another one is opened after a pause."""
+        """Note that the session has ended, or was not opened: another one is opened after a pause."""
         CLUSTER.info("a client of an object has no session: %s", failure)
         self.failure = failure
         self._pending = None
@@ -248,7 +248,12 @@ class Calls:
 
     def _converse(self, cluster: ClusterClient) -> None:
         for _ in range(_MESSAGES_A_STEP):
-            message = cluster.poll_message()
+            try:
+                message = cluster.poll_message()
+            except ServiceError as failure:
+                # At a message that is none of an object's client, or is sent again.
+                CLUSTER.warning("the service of an object failed: %s", failure)
+                continue
             if message is None:
                 break
             self._accept(message)
@@ -307,12 +312,12 @@ class Calls:
                 call.end(answer)
 
     def _taken(self, command_id: int) -> Call | None:
-        """A call that is not to be sent any more, and whose answer is not waited for."""
+        """Remove a call: it is no longer sent, and its answer no longer awaited."""
         self._to_send.pop(command_id, None)
         return self._calls.pop(command_id, None)
 
     def _forgotten(self) -> None:
-        """What was carried out of the calls is not known; later ones are made under another id."""
+        """End all calls: which of them were carried out is unknown. Later calls are made under another id."""
         self._end_all(
             ForgottenError("the service has forgotten this client: a call may have been carried out")
         )

@@ -1,4 +1,4 @@
-"""An object of a cluster, called as if it were here."""
+"""An object of a cluster, called like a local one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import random
 import threading
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from headrace._closing import Closing
-from headrace._fork import is_own
+from headrace._base.closing import Closing
+from headrace._base.fork import is_own
 from headrace.client import Client
 from headrace.cluster.client.local_node import driver_directory, named_node
 from headrace.cluster.client.settings import ClusterClientConfig, ClusterClientSettings
@@ -41,7 +41,7 @@ class _Proxy:
         if name.startswith("_"):
             raise AttributeError(name)
         raise AttributeError(
-            f"{self._kind}.{name} is no command; the commands are {', '.join(self._names)}. A client cannot see the "
+            f"{self._kind}.{name} is not a command; the commands are {', '.join(self._names)}. A client cannot see the "
             "state: to read it, give the class a method with @command that returns it",
             name=name,
             obj=self,
@@ -61,7 +61,7 @@ def _bound(made: Command, call: Callable[..., Any]) -> Callable[..., Any]:
 class ObjectClient(Closing, Generic[T]):
     """A client of a replicated object, made with :meth:`connect`.
 
-    Each call is carried out once, through lost leaders and sessions: it blocks until a service has answered.
+    Each call is carried out once, even if leaders and sessions are lost. It blocks until a service has answered.
     Thread-safe: one call at a time. A context manager that closes it.
 
     Attributes:
@@ -69,7 +69,7 @@ class ObjectClient(Closing, Generic[T]):
     """
 
     def __init__(self, calls: Calls, commands: Commands, owned: Client | None, timeout_s: float) -> None:
-        """What :meth:`connect` calls."""
+        """Called by :meth:`connect`."""
         self._calls = calls
         self._owned = owned
         self._timeout_s = timeout_s
@@ -97,20 +97,20 @@ class ObjectClient(Closing, Generic[T]):
 
         Args:
             kind: The class of the object, with methods that are commands.
-            client: The client of the driver to use; without it one is made and closed with this.
-            directory: The driver's directory, when no client is given.
-            node_directory: The directory of a node on this machine, instead: its mark file names the driver. Both
-                channels are then ``aeron:ipc``, if nothing else is said.
-            driver: The driver, if it runs in this process and no client is given.
+            client: The client of the driver to use; without it this makes one and closes it.
+            directory: The driver's directory, if there is no `client`.
+            node_directory: The directory of a node on this machine, instead of the driver's: its mark file names the
+                driver. Both channels are then ``aeron:ipc`` by default.
+            driver: The driver, if it runs in this process and there is no `client`.
             config: Where the cluster is; keywords override it.
             timeout_s: How long this, and each call, may take.
-            chance: Makes the id of this client; by default the system.
+            chance: Generates the id of this client; by default the system's random numbers.
             **settings: See :class:`headrace.cluster.ClusterClientConfig`.
 
         Raises:
             ClusterTimeoutError: No service has answered; the text says why.
             ClusterAuthenticationError: The cluster does not accept the credentials.
-            TypeError: `kind` is no class.
+            TypeError: `kind` is not a class.
             ConfigError: A setting is wrong, or the class has no commands.
             ClusterFileError: No node has run on `node_directory`.
         """
@@ -162,7 +162,9 @@ class ObjectClient(Closing, Generic[T]):
             left_s = deadline.left_s() or 0.0
             if not call.is_done and left_s == 0:
                 raise too_late(
-                    f"no answer to {call.command.name}(), which may be carried out", self._timeout_s, calls
+                    f"no answer to {call.command.name}(); the call may still be carried out",
+                    self._timeout_s,
+                    calls,
                 )
             if not call.is_done:
                 calls.wait(left_s)
@@ -170,7 +172,7 @@ class ObjectClient(Closing, Generic[T]):
     def close(self) -> None:
         """Leave the cluster. Closing again does nothing, nor does closing in a forked child.
 
-        Waits for the call of another thread.
+        Waits for a call that another thread makes.
         """
         if not is_own(self._pid):
             return
@@ -184,6 +186,6 @@ class ObjectClient(Closing, Generic[T]):
 
 
 def too_late(what: str, timeout_s: float, calls: Calls) -> ClusterTimeoutError:
-    """The error of a time-out, with what is known of the cluster."""
+    """The error of a time-out, with the known state of the cluster."""
     reason = f": {calls.failure}" if calls.failure is not None else ""
     return ClusterTimeoutError(f"{what}: {timeout_s:g} s are over{reason}")

@@ -1,4 +1,4 @@
-"""The commands of a class: what their arguments and results are, and the state that they change."""
+"""The commands of a class: the types of their arguments and results, and the state that they change."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 import decimal
 import functools
+import hashlib
 import inspect
 import itertools
 import types
@@ -14,18 +15,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
-from headrace._checks import excerpt
-from headrace._exceptions import ConfigError
-from headrace._extras import needs
+from headrace._base.checks import excerpt
+from headrace._base.exceptions import ConfigError
+from headrace._base.extras import needs
 from headrace.cluster.errors import ClusterError
-from headrace.cluster.service.checking import COMMAND_MARK
+from headrace.cluster.service.validation import COMMAND_MARK
 
 with needs("objects"):
     import msgspec
+    import msgspec.inspect
 
 __all__ = ["Command", "Commands", "StateLayout", "command", "encoded"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_DIGEST_LENGTH = 8
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _NOT_AT_ONCE = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction)
 # What msgspec raises for values that it cannot encode, or that are not of a type.
@@ -43,8 +46,8 @@ def encoded(value: object) -> bytes:
 def command(function: _F) -> _F:
     """Make a method a command: clients call it, and every member of the cluster carries it out.
 
-    It must have a parameter for each argument, no ``*args``; annotations say what arguments and results are. Each
-    argument has one. A result without one comes as plain lists, dicts, numbers and text.
+    It must have a parameter for each argument, no ``*args``. Each argument must have an annotation of its type. A
+    result without an annotation arrives as plain lists, dicts, numbers and text.
 
     Raises:
         ConfigError: An argument has no annotation or no name, or the method is asynchronous or a generator.
@@ -70,14 +73,16 @@ class Command:
     """One command.
 
     Attributes:
-        name: Of the method.
-        text: Of its docstring.
-        signature: Of the method, without the object.
-        arguments: Decodes arguments to what the annotations say.
-        result: Decodes results likewise.
+        name: The method's name.
+        digest: A digest of the types of its arguments: a call with another digest is refused.
+        text: The method's docstring.
+        signature: The method's signature, without the object.
+        arguments: Decodes arguments to their annotated types.
+        result: Decodes results to the annotated type.
     """
 
     name: str
+    digest: bytes
     text: str | None
     signature: inspect.Signature
     arguments: msgspec.msgpack.Decoder[Any]
@@ -85,7 +90,7 @@ class Command:
 
     @classmethod
     def of(cls, name: str, function: Callable[..., Any]) -> Command:
-        """What a method's signature and annotations say."""
+        """Make a command from a method's signature and annotations."""
         signature = inspect.signature(function)
         signature = signature.replace(parameters=list(signature.parameters.values())[1:])
         hints = typing.get_type_hints(function)
@@ -93,6 +98,7 @@ class Command:
         struct = msgspec.defstruct(name, fields, forbid_unknown_fields=True, kw_only=True)
         return cls(
             name,
+            _digest(struct),
             function.__doc__,
             signature,
             msgspec.msgpack.Decoder(struct),
@@ -100,10 +106,10 @@ class Command:
         )
 
     def packed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
-        """The arguments of a call.
+        """Encode the arguments of a call.
 
         Raises:
-            TypeError: They are not those of the command, or not of its types.
+            TypeError: They do not fit the signature or the annotated types.
         """
         try:
             bound = self.signature.bind(*args, **kwargs)
@@ -116,7 +122,7 @@ class Command:
         return packed
 
     def unpacked(self, packed: bytes) -> dict[str, Any]:
-        """The arguments, by name.
+        """Decode the arguments of a call, by name.
 
         Raises:
             msgspec.MsgspecError: They are not those of the command.
@@ -124,10 +130,10 @@ class Command:
         return msgspec.structs.asdict(self.arguments.decode(packed))
 
     def unpacked_result(self, packed: bytes) -> Any:
-        """The result.
+        """Decode a result.
 
         Raises:
-            ClusterError: It is not what the annotation says.
+            ClusterError: It is not of the annotated type.
         """
         try:
             return self.result.decode(packed)
@@ -135,6 +141,40 @@ class Command:
             raise ClusterError(
                 f"{self.name}() was carried out, and its result is not what its annotation here says: {wrong}"
             ) from None
+
+
+def _digest(struct: type) -> bytes:
+    """A digest of the types of a command's arguments; short, because each term of a cluster announces all digests."""
+    described = repr(_described(msgspec.inspect.type_info(struct), ()))
+    return hashlib.sha256(described.encode()).digest()[:_DIGEST_LENGTH]
+
+
+def _described(what: Any, within: tuple[type, ...]) -> Any:
+    """Describe a type in a text that is the same in other processes and versions of Python."""
+    if isinstance(what, (list, tuple)):
+        return [_described(one, within) for one in what]
+    if isinstance(what, type):
+        # One that is within itself is named.
+        return what.__qualname__
+    if isinstance(what, msgspec.inspect.Field):
+        return [what.encode_name, _described(what.type, within), what.required]
+    if not isinstance(what, msgspec.inspect.Type):
+        return repr(what)
+    kind: type | None = getattr(what, "cls", None)
+    if kind is not None and kind in within:
+        return kind.__qualname__
+    if isinstance(what, msgspec.inspect.EnumType):
+        return ["EnumType", [repr(one.value) for one in what.cls]]
+    inner = within if kind is None else (*within, kind)
+    values = {name: getattr(what, name) for name in what.__struct_fields__ if name != "cls"}
+    # What is not set says nothing; later versions of msgspec may have more of it.
+    given = {
+        name: _described(value, inner) for name, value in values.items() if value not in (None, False, ())
+    }
+    name = type(what).__name__
+    if kind is None or "fields" in given:
+        return [name, given]
+    return [name, given, kind.__qualname__]
 
 
 class Commands:
@@ -161,6 +201,11 @@ class Commands:
     def __getitem__(self, name: str) -> Command:
         return self._commands[name]
 
+    @property
+    def digests(self) -> dict[str, bytes]:
+        """The digest of each command's arguments, by name."""
+        return {name: command.digest for name, command in self._commands.items()}
+
     def get(self, name: str) -> Command | None:
         """The command with a name."""
         return self._commands.get(name)
@@ -181,10 +226,10 @@ class StateLayout:
         self._decoders = {name: msgspec.msgpack.Decoder(hint) for name, hint in self._hints.items()}
 
     def check(self, instance: object) -> None:
-        """Look whether the state of an object is annotated as a whole, and can be stored as far as it has values.
+        """Check that all state of an object is annotated, and that its present values can be stored.
 
         Raises:
-            ConfigError: An attribute is not annotated, and would be lost, or its value would be another one.
+            ConfigError: An attribute is not annotated and would be lost, or its value would change when stored.
         """
         self._check_annotated(instance)
         for name in self._hints:
@@ -194,22 +239,22 @@ class StateLayout:
     def _check_annotated(self, instance: object) -> None:
         for name in _own_names(instance):
             if name not in self._hints:
-                rule = "must be annotated in its class: what is not is in no snapshot; ClassVar is for what is no state"
+                rule = "must be annotated in its class, or snapshots leave it out; ClassVar marks what is not state"
                 where = f"{type(instance).__qualname__}.{name}"
                 raise ConfigError(f"{where}: {rule}", name, where, rule)
 
     def stored(self, instance: object) -> bytes:
-        """The state of an object, which :meth:`restore` makes of it again.
+        """Encode the state of an object for :meth:`restore`.
 
         Raises:
-            ConfigError: An attribute is not annotated, or its value cannot be stored, or would be another one.
+            ConfigError: An attribute is not annotated, or its value cannot be stored, or would change when stored.
             AttributeError: An attribute has no value.
         """
         self._check_annotated(instance)
         return encoded({name: msgspec.Raw(self._packed(instance, name)) for name in self._hints})
 
     def _packed(self, instance: object, name: str) -> bytes:
-        """An attribute; what does not come back as it is would be another state for who starts with the snapshot."""
+        """Encode an attribute. Refuses a value that changes when stored: a start with the snapshot would differ."""
         value = getattr(instance, name)
         where = f"{type(instance).__qualname__}.{name}"
         try:
@@ -229,7 +274,7 @@ class StateLayout:
 
         Raises:
             msgspec.MsgspecError: The state is not that of this class.
-            ClusterError: It has attributes that the class lacks, or lacks one without a value.
+            ClusterError: It has an attribute that the class lacks, or lacks one for which the constructor has no value.
         """
         kind = type(instance).__qualname__
         unknown = _ATTRIBUTES.decode(state).keys() - self._hints.keys()
@@ -251,7 +296,7 @@ class StateLayout:
 
 
 def _own_names(instance: object) -> Iterable[str]:
-    """The attributes that an object has room for beside those of its class: of its dictionary, and its slots."""
+    """The names of an object's own attributes: those in its dictionary and in its slots."""
     kind: Any = type(instance)
     return itertools.chain(getattr(instance, "__dict__", ()), _slots(kind))
 
@@ -269,20 +314,20 @@ def _slots(kind: type) -> tuple[str, ...]:
 
 
 def _check_bases(kind: type) -> None:
-    """Refuse a class that has state of the kind that its base is made of in C, such as the items of a dict."""
+    """Refuse a class with state in a base that is written in C, such as the items of a dict."""
     for base in kind.__mro__:
         if base is not object and isinstance(base.__dict__.get("__new__"), types.BuiltinFunctionType):
             rule = (
-                f"must not inherit from {base.__name__}, whose state is in no attribute, and so in no snapshot: keep a "
-                f"{base.__name__} in an attribute"
+                f"must not inherit from {base.__name__}, whose state is not in attributes, so snapshots leave "
+                f"it out: keep a {base.__name__} in an attribute"
             )
             raise ConfigError(f"{kind.__qualname__}: {rule}", "instance", kind.__qualname__, rule)
 
 
 def _change(before: Any, after: Any) -> str | None:
-    """What a value has lost once it was stored and read; ``None`` if nothing.
+    """How a value changes when it is stored and read again; ``None`` if it does not.
 
-    A whole number where a fraction is annotated may come back as one: it is the same number.
+    An integer may come back as a float if a float is annotated: it is the same number.
     """
     if type(before) is not type(after):
         if {type(before), type(after)} == {int, float} and before == after:

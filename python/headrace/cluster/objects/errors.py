@@ -1,4 +1,4 @@
-"""What goes wrong with a replicated object."""
+"""The errors of a replicated object."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ __all__ = ["CallRefusedError", "CommandError", "ForgottenError"]
 
 
 class CommandError(ClusterError):
-    """The command raised, on every member. What it had changed before stays changed.
+    """The command raised, on every member. Changes that it made before stay.
 
     Attributes:
         kind: Name of the exception's class, such as ``ValueError``.
-        text: Of the exception.
+        text: The text of the exception.
     """
 
     def __init__(self, message: str, kind: str = "", text: str = "") -> None:
@@ -24,7 +24,7 @@ class CommandError(ClusterError):
 class CallRefusedError(ClusterError):
     """The call was not carried out.
 
-    The service has no such command, its arguments are of other types there, or the call is too long to send.
+    The service has no such command, the types of its arguments differ, or the call is too long to send.
     """
 
 

@@ -1,11 +1,11 @@
-"""What clients of an object and its service say to each other, as MessagePack: arrays, in the order of the fields."""
+"""The messages between clients of an object and its service, as MessagePack: arrays, in the order of the fields."""
 
 from __future__ import annotations
 
 from enum import IntEnum
 from typing import Annotated, Any
 
-from headrace._extras import needs
+from headrace._base.extras import needs
 
 with needs("objects"):
     import msgspec
@@ -17,8 +17,10 @@ __all__ = [
     "AnswerKind",
     "Request",
     "RequestKind",
+    "Terms",
     "decode_answer",
     "decode_request",
+    "decode_terms",
     "decode_value",
 ]
 
@@ -30,7 +32,7 @@ _Id = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class RequestKind(IntEnum):
-    """What a client wants."""
+    """The kinds of requests."""
 
     OPEN = 0
     """To be known from now on."""
@@ -38,10 +40,12 @@ class RequestKind(IntEnum):
     """A command."""
     CLOSE = 2
     """To be forgotten. Nothing answers."""
+    COMMANDS = 3
+    """From the service itself, and not from a client: what decides on calls from this entry of the log on."""
 
 
 class AnswerKind(IntEnum):
-    """What became of it."""
+    """The outcomes of requests."""
 
     OK = 0
     """Carried out; the value is what the command returned."""
@@ -57,13 +61,13 @@ class Request(msgspec.Struct, array_like=True, frozen=True):
     """A message of a client.
 
     Attributes:
-        version: Of this layout.
-        kind: What it wants.
-        client_id: Who it is.
-        command_id: Which of its calls; ascending from 1.
-        oldest_id: All calls before this one have their answers.
-        name: Of the command.
-        arguments: Of the call, as MessagePack.
+        version: The version of this layout.
+        kind: The kind of request.
+        client_id: The client's id.
+        command_id: The number of the call, ascending from 1.
+        oldest_id: The client has the answers to all calls before this one.
+        name: The command's name.
+        arguments: The arguments of the call, as MessagePack.
     """
 
     kind: RequestKind
@@ -75,14 +79,28 @@ class Request(msgspec.Struct, array_like=True, frozen=True):
     version: Annotated[int, msgspec.Meta(ge=_VERSION, le=_VERSION)] = _VERSION
 
 
+class Terms(msgspec.Struct, array_like=True, frozen=True):
+    """The rules by which a call is carried out, refused or forgotten, as the leader announces them in the log.
+
+    Attributes:
+        kind: The name of the object's class.
+        commands: The digest of each command's arguments, by name.
+        clients_max: The most clients whose answers are kept.
+    """
+
+    kind: str
+    commands: dict[str, bytes]
+    clients_max: Annotated[int, msgspec.Meta(ge=1)]
+
+
 class Answer(msgspec.Struct, array_like=True, frozen=True):
     """A message of the service.
 
     Attributes:
-        kind: What became of the call.
-        client_id: Of whom.
-        command_id: Which call; 0 for an ``OPEN``.
-        value: As MessagePack.
+        kind: The outcome of the request.
+        client_id: The id of the client that sent it.
+        command_id: The number of the call; 0 for an ``OPEN``.
+        value: The result or the error, as MessagePack.
     """
 
     kind: AnswerKind
@@ -95,18 +113,27 @@ class Answer(msgspec.Struct, array_like=True, frozen=True):
 _WRONG = (msgspec.MsgspecError, ValueError, RecursionError)
 _REQUESTS = msgspec.msgpack.Decoder(Request)
 _ANSWERS = msgspec.msgpack.Decoder(Answer)
+_TERMS = msgspec.msgpack.Decoder(Terms)
 
 
 def decode_request(data: bytes) -> Request | None:
-    """A request; ``None`` for bytes that are none."""
+    """Decode a request; ``None`` for bytes that are not a request."""
     try:
         return _REQUESTS.decode(data)
     except _WRONG:
         return None
 
 
+def decode_terms(data: bytes) -> Terms | None:
+    """Decode an announcement; ``None`` for bytes that are not an announcement."""
+    try:
+        return _TERMS.decode(data)
+    except _WRONG:
+        return None
+
+
 def decode_answer(data: bytes) -> Answer | None:
-    """An answer; ``None`` for bytes that are none."""
+    """Decode an answer; ``None`` for bytes that are not an answer."""
     try:
         return _ANSWERS.decode(data)
     except _WRONG:

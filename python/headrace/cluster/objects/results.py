@@ -1,4 +1,4 @@
-"""What a service has carried out for whom: the reason that no command is carried out twice. Part of its state."""
+"""The calls that a service has carried out for each client, so that it carries out none twice. Part of its state."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class ClientResults:
     """The calls of one client.
 
     Attributes:
-        oldest_id: It has the answers to all calls before this one.
-        answers: The answers to calls from there on that were carried out, as they were sent.
+        oldest_id: The client has the answers to all calls before this one.
+        answers: The answers, as sent, to the calls from `oldest_id` on that were carried out.
     """
 
     oldest_id: int = 1
@@ -27,21 +27,20 @@ class ClientResults:
 
 
 class Results:
-    """The calls of all clients, those that were heard last at the end."""
+    """The calls of all clients, in the order in which the clients were last heard."""
 
-    def __init__(self, clients_max: int) -> None:
-        self._clients_max = clients_max
+    def __init__(self) -> None:
         self._clients: dict[bytes, ClientResults] = {}
 
-    def open(self, client_id: bytes) -> None:
-        """Know a client. Too many, and the one that was not heard for longest is forgotten."""
+    def open(self, client_id: bytes, clients_max: int) -> None:
+        """Add a client. If there are too many, forget the one that was not heard for longest."""
         if client_id not in self._clients:
-            while len(self._clients) >= self._clients_max:
+            while len(self._clients) >= clients_max:
                 del self._clients[next(iter(self._clients))]
             self._clients[client_id] = ClientResults()
 
     def heard(self, client_id: bytes) -> ClientResults | None:
-        """The calls of a client that is known."""
+        """The calls of a client, which counts as heard now; ``None`` if it is not known."""
         calls = self._clients.pop(client_id, None)
         if calls is not None:
             self._clients[client_id] = calls

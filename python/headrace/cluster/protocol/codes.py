@@ -1,8 +1,8 @@
-"""The numbers that the cluster's protocol has for things."""
+"""The codes of the cluster's protocol."""
 
 from __future__ import annotations
 
-from headrace._named_number import NamedNumber
+from headrace._base.named_number import NamedNumber
 
 __all__ = [
     "AdminRequestType",
@@ -18,7 +18,7 @@ __all__ = [
 
 
 class EventCode(NamedNumber):
-    """What became of a session."""
+    """The outcome of a session, or of the request to open one."""
 
     OK = 0
     ERROR = 1
@@ -67,13 +67,13 @@ class ClusterTimeUnit(NamedNumber):
 
 
 class AdminRequestType(NamedNumber):
-    """What a client may ask of the cluster."""
+    """The administrative requests of clients."""
 
     SNAPSHOT = 0
 
 
 class AdminResponseCode(NamedNumber):
-    """What became of a request to the cluster."""
+    """The outcome of an administrative request."""
 
     OK = 0
     ERROR = 1
@@ -81,7 +81,7 @@ class AdminResponseCode(NamedNumber):
 
 
 class Role(NamedNumber):
-    """What a member is to the others."""
+    """The role of a member in a term."""
 
     FOLLOWER = 0
     CANDIDATE = 1

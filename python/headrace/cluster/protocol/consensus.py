@@ -1,4 +1,4 @@
-"""What members, backups and standbys send each other."""
+"""The messages between members, backups and standbys."""
 
 from __future__ import annotations
 
@@ -16,9 +16,14 @@ __all__ = [
     "CatchupPosition",
     "ClusterMembersChange",
     "CommitPosition",
+    "Divergence",
     "HeartbeatRequest",
     "HeartbeatResponse",
     "JoinCluster",
+    "LeaderProbe",
+    "LeaderProbeAck",
+    "MemberList",
+    "MemberStateHash",
     "NewLeadershipTerm",
     "RequestVote",
     "SnapshotRecording",
@@ -29,6 +34,7 @@ __all__ = [
     "StopCatchup",
     "TerminationAck",
     "TerminationPosition",
+    "TransferLeadership",
     "Vote",
 ]
 
@@ -88,7 +94,7 @@ class Vote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewLeadershipTerm:
-    """A leader tells of its term."""
+    """A leader announces its term."""
 
     log_leadership_term_id: int
     next_leadership_term_id: int
@@ -137,7 +143,7 @@ class CatchupPosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopCatchup:
-    """A follower need catch up no more."""
+    """A follower need not catch up any longer."""
 
     leadership_term_id: int
     follower_member_id: int
@@ -251,7 +257,7 @@ class HeartbeatResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandbySnapshot:
-    """A standby tells of snapshots."""
+    """A standby announces its snapshots."""
 
     correlation_id: int
     version: int = 0
@@ -259,6 +265,62 @@ class StandbySnapshot:
     snapshots: tuple[StandbySnapshotRecording, ...] = ()
     response_channel: str = ""
     encoded_credentials: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferLeadership:
+    """A leader steps down, and names the member that is to stand. Ours alone: a member of Aeron skips it."""
+
+    leadership_term_id: int
+    log_position: int
+    leader_member_id: int
+    successor_member_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberStateHash:
+    """A member sends the leader the hash of a service's state at a position. Ours alone."""
+
+    leadership_term_id: int
+    log_position: int
+    hash: int
+    member_id: int
+    service_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Divergence:
+    """The leader informs a member that its service has another state than a majority's. Ours alone."""
+
+    leadership_term_id: int
+    log_position: int
+    service_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderProbe:
+    """A leader asks whether it is still followed. Ours alone, as is the answer."""
+
+    leadership_term_id: int
+    probe_id: int
+    leader_member_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderProbeAck:
+    """A follower follows the leader that has asked."""
+
+    leadership_term_id: int
+    probe_id: int
+    member_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberList:
+    """A member tells the others which members it has listed. Ours alone."""
+
+    member_id: int
+    members: str
 
 
 CONSENSUS: tuple[type, ...] = (
@@ -282,5 +344,11 @@ CONSENSUS: tuple[type, ...] = (
     HeartbeatRequest,
     HeartbeatResponse,
     StandbySnapshot,
+    TransferLeadership,
+    MemberStateHash,
+    Divergence,
+    LeaderProbe,
+    LeaderProbeAck,
+    MemberList,
 )
 """All of them."""

@@ -1,4 +1,4 @@
-"""What a consensus module, the services of its node and tools send each other."""
+"""The messages between a consensus module, the services of its node, and tools."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ __all__ = [
     "RequestServiceAck",
     "ScheduleTimer",
     "ServiceAck",
+    "ServiceRead",
     "ServiceTerminationPosition",
+    "StateHash",
 ]
 
 
@@ -60,7 +62,7 @@ class CancelTimer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceAck:
-    """Service to consensus module: it has come to a position."""
+    """Service to consensus module: it has processed the log up to a position."""
 
     log_position: int
     timestamp: int
@@ -112,10 +114,10 @@ class ClusterMembersResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceTerminationPosition:
-    """Consensus module to services: end at this position."""
+    """Consensus module to services: end at this position. Modules before version 17 do not say that they wait."""
 
     log_position: int
-    ack_required: bool = False
+    ack_required: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +139,26 @@ class RequestServiceAck:
     log_position: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateHash:
+    """Service to consensus module: a hash of its state at a position. Ours alone, as are all ids from 120 on."""
+
+    log_position: int
+    service_id: int
+    hash: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceRead:
+    """Consensus module to service: a read of a client, which does not change the service. Ours alone."""
+
+    cluster_session_id: int
+    correlation_id: int
+    log_position: int
+    service_id: int
+    payload: bytes = b""
+
+
 CONTROL: tuple[type, ...] = (
     CloseSession,
     ScheduleTimer,
@@ -149,5 +171,7 @@ CONTROL: tuple[type, ...] = (
     ServiceTerminationPosition,
     ClusterMembersExtendedResponse,
     RequestServiceAck,
+    StateHash,
+    ServiceRead,
 )
 """All of them."""

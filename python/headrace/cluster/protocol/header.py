@@ -39,7 +39,7 @@ def pack_header(leadership_term_id: int, cluster_session_id: int, timestamp: int
 
 
 def with_header(header: bytes, message: Any) -> Any:
-    """What to offer, so that a message is sent behind its header.
+    """The arguments to offer, so that a message is sent behind its header.
 
     Args:
         header: The header.
@@ -56,7 +56,7 @@ def length_of(message: Any) -> int:
     """The length of a message, given as for :func:`with_header`, without the header.
 
     Raises:
-        TypeError: It is none.
+        TypeError: It is not a message.
     """
     if type(message) is bytes:
         return len(message)
@@ -70,9 +70,9 @@ def unpack_header(message: bytes | memoryview) -> tuple[int, int, int]:
 
 
 def template_of(message: bytes | memoryview) -> int:
-    """Which message of the cluster's schema some bytes are; -1 when they are of another schema, or too short.
+    """The template of a message; -1 if it is of another schema, or too short.
 
-    A message of an application that is shorter than its header is none either.
+    It is also -1 for a message of an application that is shorter than its header.
     """
     if len(message) < _FIELDS_OFFSET:
         return -1

@@ -1,4 +1,4 @@
-"""Entries of the log, beside the messages of sessions."""
+"""Entries of the log other than the messages of sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients and consensus modules send each other, and the header of each application message."""
+"""The messages between clients and consensus modules, and the header of each application message."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ __all__ = [
     "Challenge",
     "ChallengeResponse",
     "NewLeaderEvent",
+    "ReadRequest",
+    "ReadResponse",
     "SessionCloseRequest",
     "SessionConnectRequest",
     "SessionEvent",
@@ -33,7 +35,7 @@ class SessionMessageHeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionEvent:
-    """What became of a session."""
+    """The outcome of a session, or of the request to open one."""
 
     cluster_session_id: int
     correlation_id: int
@@ -75,7 +77,7 @@ class SessionKeepAlive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewLeaderEvent:
-    """Which member leads now, and where members take ingress."""
+    """The new leader, and the ingress endpoints of the members."""
 
     leadership_term_id: int
     cluster_session_id: int
@@ -103,7 +105,7 @@ class ChallengeResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminRequest:
-    """Have something done by the cluster."""
+    """An administrative request, such as for a snapshot."""
 
     leadership_term_id: int
     cluster_session_id: int
@@ -124,6 +126,28 @@ class AdminResponse:
     payload: bytes = b""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadRequest:
+    """A read of a client, which does not change the service. Ours alone, as is the response."""
+
+    leadership_term_id: int
+    cluster_session_id: int
+    correlation_id: int
+    service_id: int = 0
+    payload: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadResponse:
+    """The answer of a service that has processed the log up to a position, or the error that its handler raised."""
+
+    cluster_session_id: int
+    correlation_id: int
+    log_position: int
+    payload: bytes = b""
+    error: str = ""
+
+
 SESSION: tuple[type, ...] = (
     SessionMessageHeader,
     SessionEvent,
@@ -135,5 +159,7 @@ SESSION: tuple[type, ...] = (
     ChallengeResponse,
     AdminRequest,
     AdminResponse,
+    ReadRequest,
+    ReadResponse,
 )
 """All of them."""

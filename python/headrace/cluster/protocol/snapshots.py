@@ -1,4 +1,4 @@
-"""What snapshots consist of."""
+"""The messages of snapshots."""
 
 from __future__ import annotations
 

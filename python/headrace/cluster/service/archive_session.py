@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headrace.cluster.ground.node_archive import NodeArchive, node_archive_config
+from headrace.cluster.common.node_archive import NodeArchive, node_archive_config
 
 if TYPE_CHECKING:
     from headrace.client import Client
@@ -14,7 +14,7 @@ __all__ = ["ArchiveSession"]
 
 
 class ArchiveSession:
-    """Opened by a ``with`` block of a course, which gets the archive and closes the session at its end."""
+    """Opened by a ``with`` block of a task, which gets the archive and closes the session at its end."""
 
     def __init__(self, client: Client, config: ContainerConfig) -> None:
         self._client = client
@@ -31,16 +31,8 @@ class ArchiveSession:
 
     def __enter__(self) -> NodeArchive:
         config = self._config
-        self._archive = NodeArchive(
-            self._client,
-            node_archive_config(
-                config.archive_control_channel,
-                config.archive_control_stream_id,
-                config.cluster_id,
-                f"sc-{config.service_id}",
-                config.service_id + 1,
-            ),
-        )
+        purpose, offset = f"sc-{config.service_id}", config.service_id + 1
+        self._archive = NodeArchive(self._client, node_archive_config(config, purpose, offset))
         return self._archive
 
     def __exit__(self, *_: object) -> None:

@@ -6,26 +6,32 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from headrace._exceptions import HeadraceError
+from headrace._base.exceptions import HeadraceError
 from headrace.cluster.errors import ClusterError
 
 if TYPE_CHECKING:
     from headrace.clock import Clock
-    from headrace.cluster.ground.log import AgentLog
+    from headrace.cluster.common.log import AgentLog
     from headrace.cluster.service.clustered_service import ClusteredService
+    from headrace.cluster.service.session import ClientSession
     from headrace.cluster.service.state import ServiceState
 
-__all__ = ["Callbacks", "HandlerRaised", "handled", "held_up", "told"]
+__all__ = ["Callbacks", "CheckFinding", "HandlerRaised", "handled", "held_up", "told"]
 
 T = TypeVar("T")
 
 _TEXTS_MAX = 1000
-# What a client says that was not stepped for too long.
-_HELD_UP = "service interval exceeded"
+# What follows when a client was not stepped for too long: it says so itself, or the consensus module about a service's.
+_HELD_UP = ("service interval exceeded", "client in service closed unexpectedly")
 _ADVICE = (
-    "the member takes no messages until a handler returns, and ends when one holds it up for longer than its driver "
-    "waits for a client; let a thread do what takes long, and have its result sent to the cluster as a message"
+    "the service handles nothing else until it returns. A leader ends if a handler sends nothing for longer than "
+    "its driver waits for a client (aeron.client.liveness.timeout), and its next start waits until the entry has been "
+    "handled again. Move long work to a thread, and send its result to the cluster as a message"
 )
+
+
+class CheckFinding(ClusterError):
+    """What a check of a service has found: its program is told, and no client."""
 
 
 class HandlerRaised(Exception):
@@ -62,9 +68,7 @@ def told(failure: BaseException) -> str:
     try:
         return repr(failure)
     except Exception as another:
-        return (
-            f"{type(failure).__name__}, whose text is none, since its repr() raises {type(another).__name__}"
-        )
+        return f"{type(failure).__name__}, without text: its repr() raises {type(another).__name__}"
 
 
 class Callbacks:
@@ -96,27 +100,33 @@ class Callbacks:
         self._threshold_ns = threshold_ns
         self._first_positions: dict[str, int] = {}
         self._slow_count = 0
+        self.running_since_ns: int | None = None
+        """Since when a handler runs; ``None`` while none does."""
         self.slowest = ""
         """What is to be told of the handler that took longest, of those that took too long."""
         self._slowest_ns = 0
 
-    def call(self, name: str, *arguments: object) -> None:
-        """Call a handler for an entry of the log."""
-        begin_ns = self._clock.monotonic_ns()
+    def call(self, name: str, *arguments: object, of: ClientSession | None = None) -> None:
+        """Call a handler for an entry of the log, which may be a client's."""
+        outer_ns, begin_ns = self.running_since_ns, self._clock.monotonic_ns()
+        self.running_since_ns = begin_ns
         try:
             with handled():
                 getattr(self._service, name)(*arguments)
         except HandlerRaised as raised:
-            self.report(name, raised.failure)
+            self.report(name, raised.failure, of=of)
         finally:
+            self.running_since_ns = outer_ns
             self._look_at(name, self._clock.monotonic_ns() - begin_ns)
 
     def watched(self, name: str, deliver: Callable[[], T]) -> T:
         """Have messages delivered to a handler; if that takes too long, and no other call did, it was the handler."""
-        begin_ns, slow_count = self._clock.monotonic_ns(), self._slow_count
+        outer_ns, begin_ns, slow_count = self.running_since_ns, self._clock.monotonic_ns(), self._slow_count
+        self.running_since_ns = begin_ns
         try:
             return deliver()
         finally:
+            self.running_since_ns = outer_ns
             if self._slow_count == slow_count:
                 self._look_at(name, self._clock.monotonic_ns() - begin_ns)
 
@@ -140,7 +150,7 @@ class Callbacks:
             yield value
 
     def _look_at(self, name: str, duration_ns: int) -> None:
-        """Warn of a handler that takes too long: the member takes no messages meanwhile."""
+        """Warn of a handler that takes too long: the service handles nothing else meanwhile."""
         if duration_ns <= self._threshold_ns:
             return
         self._slow_count += 1
@@ -160,8 +170,8 @@ class Callbacks:
         finally:
             self._state.silent_in = None
 
-    def report(self, name: str, failure: BaseException) -> None:
-        """Tell of what a handler raised. Its entry counts as consumed.
+    def report(self, name: str, failure: BaseException, *, of: ClientSession | None = None) -> None:
+        """Tell of what a handler raised, also the client whose entry it was. The entry counts as consumed.
 
         The error log keeps each distinct text, so that has the first position of a kind of failure alone.
         """
@@ -172,11 +182,14 @@ class Callbacks:
         first = self._first_positions.setdefault(text, position)
         again = f"log_position={position}" if position != first else ""
         self._log.error(f"{text}, first at log_position={first}", failure, again)
+        if of is not None and not isinstance(failure, CheckFinding):
+            of._send_error(f"{name} raised {told(failure)}", position)
 
 
 def held_up(failure: BaseException, slowest: str) -> ClusterError | None:
-    """The failure of a client that was not stepped for too long, with the handler that held it up, if one is known."""
+    """The failure of what waits for a client to be stepped, with the handler that held it up, if one is known."""
     text = str(failure)
-    if not slowest or slowest in text or _HELD_UP not in text or not isinstance(failure, HeadraceError):
+    is_held_up = isinstance(failure, HeadraceError) and any(one in text for one in _HELD_UP)
+    if not is_held_up or not slowest or slowest in text:
         return None
     return ClusterError(f"{text}: {slowest}")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headrace._checks import wrong
+from headrace._base.checks import wrong
 from headrace.cluster.errors import ClusterError
 
 if TYPE_CHECKING:
-    from headrace._results import OfferResult
+    from headrace._base.results import OfferResult
     from headrace.client import Client
     from headrace.client._data import Data
     from headrace.cluster.protocol.codes import ClusterTimeUnit, Role
@@ -91,7 +91,8 @@ class Cluster:
         """Send the sender of each message of a batch its answer, in one call; never waits.
 
         An answer carries the position of the log after the message that it answers. Messages of services, and of
-        clients that are gone or cannot be answered, are passed over.
+        clients that are gone or cannot be answered, are passed over; a client whose own stream is too short for its
+        answer gets an error that says so.
 
         Args:
             batch: What ``on_session_messages`` was given.
@@ -106,16 +107,15 @@ class Cluster:
 
         Raises:
             ClusterError: The handler may not send.
-            ConfigError: The number of answers is not that of the messages, one is too long for its client's stream, or
-                `first` is no index.
-            TypeError: The answers are none of the above.
+            ConfigError: The number of answers is not that of the messages, one is longer than any stream takes (16 MiB
+                less 32 bytes), or `first` is no index.
+            TypeError: The answers are none of the above. All of these are raised on every member, and in each replay,
+                alike.
         """
         state = self._state
         state.check_may_send()
         if not 0 <= first <= len(batch):
             raise wrong("first", first, f"must be from 0 to {len(batch)}, the length of the batch")
-        if not state.is_leader:
-            return len(batch)
         return state.answer(self._sessions, batch._columns(), answers, first)
 
     def close_session(self, session_id: int) -> bool:
@@ -173,7 +173,7 @@ class Cluster:
             message: A bytes-like object, or a tuple or list of them sent as one message.
 
         Returns:
-            A number above zero: the message waits until the consensus module has room for it.
+            1: the message waits until the consensus module has room for it.
 
         Raises:
             ClusterError: The handler may not send, or the consensus module is gone.

@@ -22,7 +22,7 @@ class ClusteredService:
     counts as consumed, and the next one follows. One in ``on_session_messages`` ends the member.
 
     A service that also has ``on_session_messages(batch)`` gets runs of messages as columns there, see
-    :class:`headrace.cluster.service.batches.MessageBatch`; messages that are longer than a frame still come to
+    :class:`headrace.cluster.service.batch_runs.MessageBatch`; messages that are longer than a frame still come to
     :meth:`on_session_message`.
     """
 
@@ -57,6 +57,17 @@ class ClusteredService:
             position: Of the log after the message. Every member sees the same.
         """
 
+    def on_read(self, session: ClientSession, message: bytes) -> bytes:
+        """Answer a client's :meth:`headrace.cluster.ClusterClient.read`, which changes nothing and is in no log.
+
+        The state is that of a position of the log up to which all that any client was answered before has been read.
+        Nothing may be sent or scheduled from here. The client gets what this raises as :class:`ServiceError`.
+
+        Returns:
+            The answer.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no on_read")
+
     def on_timer_event(self, correlation_id: int, timestamp: int) -> None:
         """A timer is due. Any service of the cluster may have scheduled it."""
 
@@ -66,6 +77,14 @@ class ClusteredService:
         The service gets no entry meanwhile.
         """
         return ()
+
+    def state_hash(self) -> int | bytes:
+        """A number below 2**511, or bytes, that is equal wherever the state is equal, whatever process computes it.
+
+        A service that overrides it is asked at the same places of the log at all members, about once a MiB and before
+        each snapshot. A member whose service differs there from a majority stops, and its error log names the position.
+        """
+        return 0
 
     def on_role_change(self, role: Role) -> None:
         """The member leads now, or no longer. Nothing may be sent or scheduled from here."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from headrace._declared import duration, flag, number, size, stream_id, text
-from headrace._rules import whole
-from headrace.cluster.ground.node_config import ERROR_BUFFER_LENGTH, MIB, NS_PER_S, TEXT, NodeConfig
+from headrace._settings.declared import duration, flag, number, size, stream_id, text
+from headrace._settings.rules import whole
+from headrace.cluster.common.node_config import ERROR_BUFFER_LENGTH, MIB, NS_PER_S, TEXT, NodeConfig
 
 __all__ = ["ContainerConfig"]
 

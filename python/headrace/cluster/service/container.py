@@ -4,55 +4,71 @@
     running    joins the logs that the module names, one after the other, and reads each up to the commit position
     ended      at the position that the module named, when the module is gone, or by a fault
 
-What takes many turns is a course, one at a time: the log is not read meanwhile.
+What takes many turns is a task, one at a time: the log is not read meanwhile.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from headrace._arguments import checked_class
-from headrace._exceptions import ArchiveError, HeadraceError
-from headrace.archive.files.storage import DirectoryStorage, Storage
-from headrace.client._agent import hear
+from headrace._agent.agent import hear
+from headrace._agent.invoked import SteppedAgent
+from headrace._agent.storage import DirectoryStorage, Storage
+from headrace._agent.tasks import RunningTask, Task, until
+from headrace._base.checks import check_callable
+from headrace._base.exceptions import ArchiveError, HeadraceError
 from headrace.client._local_driver import check_driver
 from headrace.clock import SYSTEM_CLOCK, Clock, Deadline
+from headrace.cluster.common.counters import (
+    ClusterCounter,
+    check_streams,
+    cluster_id_of,
+    find,
+    recovery_state,
+)
+from headrace.cluster.common.log import AgentLog, open_log
+from headrace.cluster.common.marks import mark_fields
+from headrace.cluster.common.snapshots import SnapshotPoint, other_snapshot
 from headrace.cluster.errors import ClusterError, ClusterTerminalError
-from headrace.cluster.ground.counters import ClusterCounter, cluster_id_of, find, recovery_state
-from headrace.cluster.ground.courses import Course, Running, until
-from headrace.cluster.ground.log import AgentLog, open_log
-from headrace.cluster.ground.marks import mark_fields
-from headrace.cluster.ground.snapshots import SnapshotPoint, other_snapshot
-from headrace.cluster.ground.stepped import SteppedAgent
-from headrace.cluster.mark_file import ClusterComponentType, ClusterMarkFile, service_mark_name
+from headrace.cluster.files.mark_file import ClusterComponentType, ClusterMarkFile, service_mark_name
 from headrace.cluster.protocol.codes import Role
-from headrace.cluster.protocol.control import JoinLog, RequestServiceAck, ServiceTerminationPosition
+from headrace.cluster.protocol.control import (
+    JoinLog,
+    RequestServiceAck,
+    ServiceRead,
+    ServiceTerminationPosition,
+)
 from headrace.cluster.service import egress
 from headrace.cluster.service.archive_session import ArchiveSession
 from headrace.cluster.service.callbacks import Callbacks, HandlerRaised, handled, held_up, told
-from headrace.cluster.service.checking import check_service
 from headrace.cluster.service.cluster import Cluster
 from headrace.cluster.service.clustered_service import ClusteredService
 from headrace.cluster.service.config import ContainerConfig
 from headrace.cluster.service.control import Control
 from headrace.cluster.service.counters import ContainerCounters, note_duration
-from headrace.cluster.service.entries import ContainerError, Entries
-from headrace.cluster.service.reading import Reading
+from headrace.cluster.service.keep_alive import KeepAlive, Watched
+from headrace.cluster.service.log_adapter import ContainerError, Entries
+from headrace.cluster.service.log_reader import Reading
+from headrace.cluster.service.reads import Reads
 from headrace.cluster.service.session import ClientSession
 from headrace.cluster.service.snapshot import loaded, stored
 from headrace.cluster.service.state import ServiceState
+from headrace.cluster.service.state_hash import StateHashes
+from headrace.cluster.service.validation import check_service
 from headrace.positions import NULL_VALUE
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from headrace._counter_record import CounterRecord
+    from headrace._base.counter_record import CounterRecord
+    from headrace._settings.keywords import ContainerSettings
     from headrace.client import Client
     from headrace.client._local_driver import LocalDriver
     from headrace.cluster.protocol.log import ClusterActionRequest
-    from headrace.cluster.service.keywords import ContainerSettings
 
 __all__ = ["ServiceContainer"]
 
@@ -61,16 +77,16 @@ _BACKGROUND_RETRY_NS = 1_000_000_000
 _TICK_NS = 1_000_000
 # After so long without the cluster's module it may be another cluster's that is meant.
 _DOUBTFUL_S = 5.0
+_MODULE_AWAITED_S = 60.0
 _ACK_ATTEMPTS_AT_END = 5
 _STORAGE_SPACE = "STORAGE_SPACE"
 
 
-@checked_class
 class ServiceContainer(SteppedAgent):
     """A service of a cluster's member, running on the member's driver, in this process.
 
     Runs in a thread of its own; with ``is_invoked=True`` in yours instead, which then calls :meth:`do_work`. It waits
-    for the consensus module of its cluster, as long as that takes.
+    for the consensus module of its cluster, up to a minute.
 
     A context manager that closes the container.
 
@@ -117,9 +133,11 @@ class ServiceContainer(SteppedAgent):
         super().__init__()
         check_service("service", service)
         check_driver(driver)
+        check_callable("on_error", on_error)
         doubts = ContainerConfig.environment_doubts(os.environ) if config is None else []
         self.config = config = ContainerConfig.of(config, properties, **settings)
         self._service = service
+        self._hashes = StateHashes(service)
         self._clock = clock or (SYSTEM_CLOCK if driver is None else driver._clock)
         storage = storage or DirectoryStorage(config.cluster_directory)
         # Whether the service has taken over the state at which the node recovers, and whether it could.
@@ -132,6 +150,8 @@ class ServiceContainer(SteppedAgent):
                 driver,
                 ClusterComponentType.CONTAINER,
                 config.error_buffer_length,
+                streams=(config.service_stream_id, config.consensus_module_stream_id),
+                control_channel=config.control_channel,
                 service_id=config.service_id,
                 service_name=config.service_name,
             ),
@@ -140,6 +160,7 @@ class ServiceContainer(SteppedAgent):
         )
         self._forgets()
         self._client: Client | None = None
+        self._keeper = contextlib.ExitStack()
         try:
             owner = f"service-{config.service_id}"
             self._log = open_log(
@@ -157,10 +178,12 @@ class ServiceContainer(SteppedAgent):
         self._running.begin(self._starting())
         self._begins()
         if not is_invoked:
+            if self._clock is SYSTEM_CLOCK:
+                self._keeper.enter_context(KeepAlive((self._client,), (self._watched,)))
             awaited = (self._control.subscription,)
-            self._begin_thread(
-                config.service_name or name, self.do_work, config.idle_strategy, lambda: awaited
-            )
+            # The commit position wakes no thread that blocks.
+            idle = "backoff" if config.idle_strategy == "blocking" else config.idle_strategy
+            self._begin_thread(config.service_name or name, self.do_work, idle, lambda: awaited)
 
     def _make_parts(self, client: Client) -> None:
         config = self.config
@@ -173,6 +196,7 @@ class ServiceContainer(SteppedAgent):
         self._callbacks = Callbacks(
             self._service, config.service_id, self._state, self._log, self._clock, config.cycle_threshold_ns
         )
+        self._watched = Watched(self._callbacks, self._state)
         handler = Entries(
             self._service,
             config,
@@ -184,6 +208,7 @@ class ServiceContainer(SteppedAgent):
             lambda session, timestamp: self._running.begin(self._opening(session, timestamp)),
             self._begin_snapshot,
         ).handler(view=self._service.message_views and not hasattr(self._service, "on_session_messages"))
+        self._reads = Reads(self._sessions, self._answer)
         self._reading = Reading(
             self._service,
             config,
@@ -198,9 +223,10 @@ class ServiceContainer(SteppedAgent):
         self._works_in_background = (
             type(self._service).do_background_work is not ClusteredService.do_background_work
         )
-        self._running = Running()
+        self._running = RunningTask()
         self._commit: CounterRecord | None = None
-        self._join: JoinLog | None = None
+        # To be joined one after the other; each is acknowledged.
+        self._joins: deque[JoinLog] = deque()
         self._requested_acks: list[int] = []
         self._termination: ServiceTerminationPosition | None = None
         self._is_ending = self._has_ended = False
@@ -237,6 +263,7 @@ class ServiceContainer(SteppedAgent):
         # Before what waits for a position of the log, so that this turn does that too.
         if self._is_reading:
             work_count += self._read_log()
+            work_count += self._reads.do_work(self._position)
         if self._running.is_idle:
             self._begin_next()
         work_count += self._running.step()
@@ -292,13 +319,17 @@ class ServiceContainer(SteppedAgent):
         return self._client.counters.find(counter.type_id, counter.registration_id) == counter.counter_id
 
     def _take_request(self) -> int:
-        """What the consensus module asks next."""
-        request = self._control.poll()
+        """What the consensus module asks next; of questions of clients, as many as have come."""
+        count = 0
+        while isinstance(request := self._control.poll(), ServiceRead):
+            count += 1
+            if request.service_id == self.config.service_id:
+                self._reads.add(request)
         if request is None:
-            return 0
+            return count
         if isinstance(request, JoinLog):
-            self._join = request
-            self._reading.end_at(request.log_position)
+            self._joins.append(request)
+            self._end_before_next()
         elif isinstance(request, RequestServiceAck):
             self._requested_acks.append(request.log_position)
         else:
@@ -306,7 +337,18 @@ class ServiceContainer(SteppedAgent):
             if request.log_position < self._position and not self._is_ending:
                 # Of a module that cannot go on. What is under way may wait for it, so it is given up.
                 self._end(request)
-        return 1
+        return count + 1
+
+    def _answer(self, session: ClientSession, question: bytes) -> bytes:
+        """The service's answer to a question, which changes nothing."""
+        self._state.silent_in = "on_read"
+        try:
+            with handled():
+                return bytes(
+                    self._callbacks.watched("on_read", lambda: self._service.on_read(session, question))
+                )
+        finally:
+            self._state.silent_in = None
 
     @property
     def slowest_handler(self) -> str:
@@ -324,16 +366,20 @@ class ServiceContainer(SteppedAgent):
         return self._reading.log is not None and self._running.is_idle and not self._is_ending
 
     def _begin_next(self) -> None:
-        """Begin the course that is due, if one is."""
+        """Begin the task that is due, if one is."""
         if self._is_ending or not self._has_started:
             return
         if self._termination is not None and self._position >= self._termination.log_position:
             self._end(self._termination)
         elif self._requested_acks and self._position >= self._requested_acks[0]:
             self._running.begin(self._acked(self._requested_acks.pop(0), NULL_VALUE))
-        elif self._join is not None and self._reading.log is None:
-            join, self._join = self._join, None
-            self._running.begin(self._joining(join))
+        elif self._joins and self._reading.log is None:
+            self._running.begin(self._joining(self._joins.popleft()))
+
+    def _end_before_next(self) -> None:
+        """Read the present log up to where the next one goes on."""
+        if self._joins:
+            self._reading.end_at(self._joins[0].log_position)
 
     def _read_log(self) -> int:
         """Entries up to the commit position; none while requests of earlier ones wait for the control stream."""
@@ -347,7 +393,20 @@ class ServiceContainer(SteppedAgent):
         # Asked last: another counter has the place of one that is gone at once where the wall clock was set forwards.
         if not self._is_counted(self._commit):
             return 0
-        return self._reading.poll(commit_position)
+        count = self._reading.poll(commit_position, self._hashes.limit(commit_position))
+        self._tell_state(lambda: self._hashes.due(self._state.position))
+        return count
+
+    def _tell_state(self, find: Callable[[], int | None]) -> None:
+        """Tell the consensus module a hash of the service's state, if there is one."""
+        try:
+            with handled():
+                found = find()
+        except HandlerRaised as raised:
+            self._callbacks.report("state_hash", raised.failure)
+            return
+        if found is not None:
+            self._control.tell_state(self._state.position, found)
 
     def _background(self, now_ns: int) -> int:
         if now_ns < self._next_background_ns:
@@ -366,14 +425,20 @@ class ServiceContainer(SteppedAgent):
         finally:
             state.silent_in = None
 
-    # --- Courses -----------------------------------------------------------------------------------------------
+    # --- Tasks -----------------------------------------------------------------------------------------------
 
-    def _starting(self) -> Course[None]:
+    def _starting(self) -> Task[None]:
         """Take over the state at which the node recovers. Cluster specification 7.1."""
         client, state, cluster_id = self._client, self._state, self.config.cluster_id
         assert client is not None, "open until closed"
         self._commit = yield from self._found(ClusterCounter.COMMIT_POSITION)
+        self._control.pass_over()
+        self._joins.clear()
+        self._requested_acks.clear()
+        self._termination = None
         recovery = yield from self._found(ClusterCounter.RECOVERY_STATE)
+        # Before the first word, which another cluster might hear.
+        check_streams(client, recovery, self.config.control_streams)
         term_id, position, timestamp, recordings = recovery_state(recovery)
         state.term_id, state.position, state.time = term_id, position, timestamp
         try:
@@ -404,20 +469,23 @@ class ServiceContainer(SteppedAgent):
         self._has_started = True
         yield from self._acked(position, client.client_id)
 
-    def _found(self, counter: ClusterCounter) -> Course[CounterRecord]:
+    def _found(self, counter: ClusterCounter) -> Task[CounterRecord]:
         """A counter of the consensus module, once it is there. To look is not cheap: once a tick is enough."""
         client, clock, cluster_id = self._client, self._clock, self.config.cluster_id
         assert client is not None, "open until closed"
         if find(client, counter, cluster_id) is None:
             self._log.info(
-                f"waits for the consensus module of cluster_id={cluster_id} to start, which is when a module "
-                "takes its services"
+                f"waiting for the consensus module of cluster_id={cluster_id} to start; it takes services "
+                "only at its start"
             )
         doubt: Deadline | None = clock.deadline(_DOUBTFUL_S)
+        deadline = clock.deadline(_MODULE_AWAITED_S)
         while (record := find(client, counter, cluster_id)) is None:
             if doubt is not None and doubt.is_over:
                 doubt = None
                 self._warn_of_other_clusters(client)
+            if deadline.is_over:
+                raise _missing_module(counter, cluster_id)
             next_ns = clock.monotonic_ns() + _TICK_NS
             yield from until(lambda next_ns=next_ns: clock.monotonic_ns() >= next_ns)  # type: ignore[misc]
         return record
@@ -431,7 +499,7 @@ class ServiceContainer(SteppedAgent):
                 f"that of cluster_id={others}: if the service belongs to it, set cluster_id (aeron.cluster.id) to that"
             )
 
-    def _loaded(self, recordings: tuple[int, ...]) -> Course[list[bytes]]:
+    def _loaded(self, recordings: tuple[int, ...]) -> Task[list[bytes]]:
         config = self.config
         if config.service_id >= len(recordings):
             raise ClusterError(
@@ -454,23 +522,28 @@ class ServiceContainer(SteppedAgent):
         self._state.use_time_unit(snapshot.time_unit)
         return snapshot.messages
 
-    def _acked(self, log_position: int, relevant_id: int) -> Course[None]:
+    def _acked(self, log_position: int, relevant_id: int) -> Task[None]:
         """Acknowledge; goes on once the consensus module's stream has taken it."""
         while not self._control.ack(log_position, self._state.time, self._ack_id, relevant_id):
             yield
         self._ack_id += 1
 
-    def _joining(self, join: JoinLog) -> Course[None]:
+    def _joining(self, join: JoinLog) -> Task[None]:
         """Join a log. Cluster specification 4.7."""
         client, state, config = self._client, self._state, self.config
         assert client is not None, "open until closed"
         role = Role(join.role)
         if role is not Role.LEADER:
             self._reading.disconnect()
+            self._reads.clear()
         state.member_id = join.member_id
         self._mark_file.set_member_id(join.member_id)
         self._is_standby = join.is_standby
-        log = yield from self._reading.joined(join)
+        log = yield from self._reading.joined(join, lambda: bool(self._joins))
+        if log is None:
+            # The module counts the acknowledgement of each log that it has named.
+            yield from self._acked(join.log_position, NULL_VALUE)
+            return
         self._control.limit_messages(log.max_message_length)
         try:
             yield from self._acked(join.log_position, NULL_VALUE)
@@ -483,24 +556,26 @@ class ServiceContainer(SteppedAgent):
             log.close()
             raise
         self._reading.begin(log, role)
+        self._end_before_next()
 
-    def _opening(self, session: ClientSession, timestamp: int) -> Course[None]:
+    def _opening(self, session: ClientSession, timestamp: int) -> Task[None]:
         """Open the stream to a client before the service hears of it, so that its first answer finds it."""
         assert self._client is not None, "open until closed"
         yield from egress.connected(self._client, (session,), self._log)
-        self._callbacks.call("on_session_open", session, timestamp)
+        self._callbacks.call("on_session_open", session, timestamp, of=session)
 
     def _begin_snapshot(self, action: ClusterActionRequest) -> None:
         # Flag 1 asks standbys alone.
         if action.flags == 0 or (action.flags == 1 and self._is_standby):
             self._running.begin(self._snapshot(action))
 
-    def _snapshot(self, action: ClusterActionRequest) -> Course[None]:
+    def _snapshot(self, action: ClusterActionRequest) -> Task[None]:
         """Take a snapshot. Cluster specification 6.4."""
         client, state, config, counters = self._client, self._state, self.config, self._counters
         assert client is not None, "open until closed"
         position, start_ns = state.position, self._clock.monotonic_ns()
         point = SnapshotPoint(position, action.leadership_term_id, state.time_unit, config.app_version)
+        self._tell_state(self._hashes.now)
         failure: BaseException | None = None
         recording_id = NULL_VALUE
         try:
@@ -535,13 +610,13 @@ class ServiceContainer(SteppedAgent):
         )
 
     def _end(self, termination: ServiceTerminationPosition) -> None:
-        """Begin to end; a course that runs is given up."""
+        """Begin to end; a task that runs is given up."""
         self._is_ending = True
         self._control.forget_held()
         self._running.close()
         self._running.begin(self._ending(termination))
 
-    def _ending(self, termination: ServiceTerminationPosition) -> Course[None]:
+    def _ending(self, termination: ServiceTerminationPosition) -> Task[None]:
         """End where the consensus module wants it. Cluster specification 8.2."""
         position, asked = self._position, termination.log_position
         if self._has_started:
@@ -590,6 +665,7 @@ class ServiceContainer(SteppedAgent):
 
     def _release(self) -> None:
         self._is_closed = True
+        self._keeper.close()
         try:
             if self._client is not None:
                 self._client.close()
@@ -601,3 +677,16 @@ class ServiceContainer(SteppedAgent):
             f"ServiceContainer(service_id={self.config.service_id}, cluster_id={self.config.cluster_id}"
             f"{', closed' if self._is_closed else ''})"
         )
+
+
+def _missing_module(counter: ClusterCounter, cluster_id: int) -> ContainerError:
+    limit = f"within {_MODULE_AWAITED_S:.0f} s"
+    if counter is ClusterCounter.COMMIT_POSITION:
+        return ContainerError(
+            f"no consensus module of cluster_id={cluster_id} has started on the driver {limit}: start it, and the "
+            "service again"
+        )
+    return ContainerError(
+        f"the consensus module of cluster_id={cluster_id} has taken no services {limit}: it has them already, or "
+        "cannot start, as its error log says; end it, and start both again"
+    )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from headrace._exceptions import ConfigError
-from headrace._results import OfferResult
+from headrace._base.exceptions import ConfigError
+from headrace._base.results import OfferResult
 from headrace.cluster.errors import ClusterError
 from headrace.cluster.protocol.control import (
     CancelTimer,
@@ -17,7 +17,9 @@ from headrace.cluster.protocol.control import (
     RequestServiceAck,
     ScheduleTimer,
     ServiceAck,
+    ServiceRead,
     ServiceTerminationPosition,
+    StateHash,
 )
 from headrace.cluster.protocol.header import pack_header, with_header
 from headrace.cluster.protocol.messages import MessageError, decode, encode
@@ -29,7 +31,9 @@ if TYPE_CHECKING:
 __all__ = ["Control"]
 
 _PASSING = (OfferResult.BACK_PRESSURED, OfferResult.ADMIN_ACTION)
-_FOR_SERVICES = (JoinLog, RequestServiceAck, ServiceTerminationPosition)
+_DRAIN_LIMIT = 100
+_Request = JoinLog | RequestServiceAck | ServiceTerminationPosition | ServiceRead
+_FOR_SERVICES = get_args(_Request)
 
 
 class Control:
@@ -47,16 +51,24 @@ class Control:
     def __init__(self, client: Client, config: ContainerConfig, on_wrong: Callable[[str], object]) -> None:
         self._service_id = config.service_id
         self._on_wrong = on_wrong
-        self._taken: list[JoinLog | RequestServiceAck | ServiceTerminationPosition] = []
+        self._taken: list[_Request] = []
         self.subscription = client.add_subscription(config.control_channel, config.service_stream_id)
-        self._publication = client.add_publication(config.control_channel, config.consensus_module_stream_id)
+        # Its session tells the consensus module which life of the service has sent something.
+        self._publication = client.add_exclusive_publication(
+            config.control_channel, config.consensus_module_stream_id
+        )
         self._held: deque[bytes] = deque()
         self._longest = self._publication.max_message_length
 
-    def poll(self) -> JoinLog | RequestServiceAck | ServiceTerminationPosition | None:
+    def poll(self) -> _Request | None:
         """What the consensus module asks next."""
         self.subscription.poll(self._take, 1)
         return self._taken.pop() if self._taken else None
+
+    def pass_over(self) -> None:
+        """Forget what has come: a consensus module before this one has asked it of whoever was there."""
+        while self.subscription.poll(self._take, _DRAIN_LIMIT):
+            self._taken.clear()
 
     def _take(self, data: bytes, _: Header) -> None:
         try:
@@ -120,6 +132,11 @@ class Control:
         """Ask for the end of a timer."""
         self._request(encode(CancelTimer(correlation_id=correlation_id)))
 
+    def tell_state(self, log_position: int, state_hash: int) -> None:
+        """Tell a hash of the service's state at a position."""
+        message = StateHash(log_position=log_position, service_id=self._service_id, hash=state_hash)
+        self._request(encode(message))
+
     def offer(self, leadership_term_id: int, timestamp: int, message: Any) -> int:
         """Send a message to the cluster itself.
 
@@ -147,11 +164,11 @@ class Control:
         self._longest = min(self._publication.max_message_length, max_message_length)
 
     def _request(self, data: bytes) -> int:
-        """Send or hold; gives a number above zero."""
+        """Send or hold; returns 1, as a position of the stream is another one in each replay."""
         if not self._held:
             result = self._publication.offer(data)
             if result > 0:
-                return int(result)
+                return 1
             _check_passing(result)
         self._held.append(data)
         return 1

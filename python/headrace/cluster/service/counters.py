@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headrace.channel import format_duration
-from headrace.cluster.ground.counters import ClusterCounter, add, version_suffix
+from headrace.cluster.common.counters import ClusterCounter, add, version_suffix
 
 if TYPE_CHECKING:
     from headrace.client import Client, Counter

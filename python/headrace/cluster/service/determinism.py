@@ -1,32 +1,46 @@
-"""Checks that a service does the same for the same entries: two instances of it read one log, and are compared."""
+"""Checks that a service does the same for the same entries: two instances of it read one log, and are compared.
+
+They differ in the role of their member, as members of one cluster do, and a member from its own replay.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
-from headrace._checks import excerpt, shown
+from headrace._base.checks import excerpt, shown
 from headrace.cluster.errors import ClusterError
 from headrace.cluster.protocol.codes import CloseReason, ClusterTimeUnit, Role
-from headrace.cluster.service.callbacks import HandlerRaised, handled, told
-from headrace.cluster.service.checking import check_service
+from headrace.cluster.service.callbacks import CheckFinding, HandlerRaised, handled, told
 from headrace.cluster.service.cluster import Cluster
 from headrace.cluster.service.clustered_service import ClusteredService
-from headrace.cluster.service.guards import Guard
+from headrace.cluster.service.nondeterminism import Guard
 from headrace.cluster.service.session import ClientSession
+from headrace.cluster.service.validation import check_service
 
 __all__ = ["DeterminismCheck", "DeterminismError"]
 
 _NOTHING = object()
+_OTHER_ROLE = {Role.LEADER: Role.FOLLOWER, Role.CANDIDATE: Role.LEADER, Role.FOLLOWER: Role.LEADER}
+# What an offer that was taken returns on a member that does not lead, and on one that does.
+_TAKEN = {Role.FOLLOWER: 1, Role.CANDIDATE: 1, Role.LEADER: 1 << 20}
+# How much of comparing states each entry pays for: bytes, and those that a message of its own costs besides.
+_CREDIT = 4096
+_MESSAGE_COST = 64
 
 
-class DeterminismError(ClusterError):
+class DeterminismError(CheckFinding):
     """A service does not follow from the log alone; the text says where it was seen first."""
 
 
 class _Tape:
-    """What one instance asked for in one handler, and what it was told; the other instance is told the same."""
+    """What one instance asked for in one handler, and what it was told; the other instance is told the same.
+
+    But for what offers to clients return that were taken, which is another number in another role.
+    """
 
     def __init__(self, first: _Tape | None) -> None:
         self._first = first
@@ -58,21 +72,28 @@ class _Tape:
 class _TapedSession:
     """A session, as one instance sees it."""
 
-    def __init__(self, session: ClientSession, tape: _Tape) -> None:
+    def __init__(self, session: ClientSession, instance: _Instance) -> None:
         self._session = session
-        self._tape = tape
+        self._instance = instance
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._session, name)
 
     def offer(self, message: Any) -> Any:
         """See :meth:`ClientSession.offer`."""
-        what = "session.offer", self._session.id, _bytes(message)
-        return self._tape.did(what, lambda: self._session.offer(message))
+        return self._offered(message, lambda: self._session.offer(message))
+
+    def _offer_or(self, message: Any, instead: Any) -> Any:
+        return self._offered(message, lambda: self._session._offer_or(message, instead))
+
+    def _offered(self, message: Any, act: Callable[[], Any]) -> Any:
+        instance = self._instance
+        told = instance.tape.did(("session.offer", self._session.id, _bytes(message)), act)
+        return _TAKEN[instance.role] if instance.plays and told > 0 else told
 
     def close(self) -> Any:
         """See :meth:`ClientSession.close`."""
-        return self._tape.did(("session.close", self._session.id), self._session.close)
+        return self._instance.tape.did(("session.close", self._session.id), self._session.close)
 
 
 class _TapedCluster:
@@ -84,6 +105,11 @@ class _TapedCluster:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cluster, name)
+
+    @property
+    def role(self) -> Role:
+        """See :attr:`Cluster.role`."""
+        return self._instance.role if self._instance.plays else self._cluster.role
 
     @property
     def sessions(self) -> tuple[ClientSession, ...]:
@@ -117,10 +143,17 @@ class _TapedCluster:
 
 
 class _Instance:
-    """One of the two services, with what it asked for."""
+    """One of the two services, with what it asked for.
+
+    Attributes:
+        plays: Whether it plays a role that its member does not have.
+        role: Which one; every service begins as a follower.
+    """
 
     def __init__(self, service: ClusteredService, first: _Instance | None) -> None:
         self.service = service
+        self.plays = first is not None
+        self.role = Role.FOLLOWER
         self.tape: _Tape = _Tape(None if first is None else first.tape)
         self._sessions: dict[int, ClientSession] = {}
 
@@ -131,8 +164,16 @@ class _Instance:
     def session(self, session: ClientSession) -> ClientSession:
         """A session, as this instance sees it: always the same object."""
         if session.id not in self._sessions:
-            self._sessions[session.id] = cast("ClientSession", _TapedSession(session, self.tape))
+            self._sessions[session.id] = cast("ClientSession", _TapedSession(session, self))
         return self._sessions[session.id]
+
+    def play(self, role: Role) -> None:
+        """Be in a role from now on."""
+        if role is not self.role:
+            self.role = role
+            # What the handler raises, it raises in the first instance once that is in this role.
+            with contextlib.suppress(HandlerRaised), handled():
+                self.service.on_role_change(role)
 
     def forget(self, session: ClientSession) -> None:
         """The session is closed."""
@@ -153,6 +194,9 @@ class _Instance:
 class DeterminismCheck(ClusteredService):
     """Two instances of a service: each entry goes to both, and what they send and keep is compared.
 
+    The second instance plays the other role: a follower where the member leads, and a leader where it does not, as in a
+    replay. So what follows from ``cluster.role``, or from what an offer returns, is found.
+
     ``ClusterNode(DeterminismCheck(Accounts), ...)`` runs ``Accounts`` so; any place that takes a service will do.
     The first instance answers clients. The first difference is raised as :class:`DeterminismError` from the handler, so
     that the error log has it with its log position; after it the instances are no longer compared. So is each place in
@@ -167,7 +211,9 @@ class DeterminismCheck(ClusteredService):
     Args:
         make: Makes an instance; called twice.
         state_every: After how many entries what :meth:`ClusteredService.on_take_snapshot` gives is compared as well; 0
-            for at snapshots only. With more than 1 the state may have parted before the entry that is named.
+            for at snapshots only. A state of more than 4 KiB is compared less often, so that a check takes time in
+            proportion to the log. The state may then have parted before the entry that is named; the text says since
+            when.
 
     Attributes:
         difference: Where and how the instances parted; ``None`` while they have not.
@@ -187,21 +233,25 @@ class DeterminismCheck(ClusteredService):
             raise TypeError(f"make={shown('make', given)}: {rule}")
         first = make()
         check_service("make()", first)
+        self._make = make
         self._first = _Instance(first, None)
         if hasattr(self._first.service, "on_session_messages"):
             raise ClusterError(
-                f"{type(self._first.service).__name__} has on_session_messages, and a check gives messages one by one: "
-                "check a subclass without it, whose on_session_message does the same"
+                f"{type(self._first.service).__name__} has on_session_messages, and a check passes messages one by "
+                "one: check a subclass without it, whose on_session_message does the same"
             )
         second = make()
         if second is first:
             raise TypeError(
-                f"make={shown('make', given)}: must make a new instance at each call; it gives the same object twice, "
-                "which would be compared with itself"
+                f"make={shown('make', given)}: must make a new instance at each call; it returned the same object "
+                "twice"
             )
         self._second = _Instance(second, self._first)
         self._state_every = state_every
-        self._entry_count = 0
+        self._entry_count = self._credit = self._cost = 0
+        self._alike_at: int | None = None
+        # Of the state after the last entry, if it was looked at.
+        self._digest: str | None = None
         self._guard = Guard()
         self._cluster: Cluster | None = None
         self.difference: str | None = None
@@ -228,7 +278,8 @@ class DeterminismCheck(ClusteredService):
         messages = None if snapshot is None else list(snapshot)
         for instance in (self._first, self._second):
             instance.service.on_start(instance.cluster(cluster), messages)
-        self._compare_states("on_start")
+        if self._state_every:
+            self._compare_states("on_start")
 
     def on_session_open(self, session: ClientSession, timestamp: int) -> None:
         """See :class:`ClusteredService`."""
@@ -269,8 +320,8 @@ class DeterminismCheck(ClusteredService):
 
     def on_role_change(self, role: Role) -> None:
         """See :class:`ClusteredService`."""
-        for instance in (self._first, self._second):
-            instance.service.on_role_change(role)
+        self._first.service.on_role_change(role)
+        self._second.play(_OTHER_ROLE[role])
 
     def on_terminate(self, cluster: Cluster) -> None:
         """See :class:`ClusteredService`."""
@@ -307,12 +358,17 @@ class DeterminismCheck(ClusteredService):
 
     def _both(self, name: str, *arguments: Any) -> None:
         """Give an entry to both, compare, and raise what the first one raised."""
+        assert self._cluster is not None, "started"
+        self._second.play(_OTHER_ROLE[self._cluster.role])
+        self._digest = None
         failure = self._first.call(name, arguments, self._guard)
         other = self._second.call(name, arguments, self._guard)
         if self.difference is None:
             self._compare(name, failure, other)
         self._entry_count += 1
-        if self._state_every and self._entry_count % self._state_every == 0 and self.difference is None:
+        self._credit += _CREDIT
+        is_due = bool(self._state_every) and self._entry_count % self._state_every == 0
+        if is_due and self._credit >= self._cost and self.difference is None:
             self._compare_states(name)
         if failure is not None:
             raise failure
@@ -330,17 +386,46 @@ class DeterminismCheck(ClusteredService):
 
     def _compare_states(self, name: str) -> None:
         states = self._first.service.on_take_snapshot(), self._second.service.on_take_snapshot()
+        cost, digest = 0, hashlib.sha256()
         for number, (first, second) in enumerate(itertools.zip_longest(*states, fillvalue=_NOTHING)):
             if not _is_same(first, second):
-                self._part(f"after {name} message {number} of the state is {_shown(first)}", _shown(second))
+                since = ""
+                if self._cost > _CREDIT:
+                    since = f" (the states were still alike at log_position={self._alike_at})"
+                text = f"after {name}{since} message {number} of the state is {_shown(first)}"
+                self._part(text, _shown(second))
+            data = bytes(cast("bytes", first))
+            cost += _MESSAGE_COST + len(data)
+            digest.update(b"%d:" % len(data) + data)
+        self._cost, self._credit, self._digest = cost, 0, digest.hexdigest()
+        self._alike_at = self._position
+
+    @property
+    def _position(self) -> int:
+        return 0 if self._cluster is None else self._cluster.log_position
+
+    def _difference_from(self, stored: list[bytes], state: list[bytes]) -> str | None:
+        """In what a state is not that of a member's snapshot, which another version may have laid out otherwise."""
+        assert self._cluster is not None, "started"
+        try:
+            with handled():
+                service = self._make()
+                service.on_start(self._first.cluster(self._cluster), iter(stored))
+                again = [bytes(message) for message in service.on_take_snapshot()]
+        except HandlerRaised as raised:
+            return f"the service cannot start with the snapshot that the member took there: {told(raised.failure)}"
+        for number, (theirs, ours) in enumerate(itertools.zip_longest(again, state, fillvalue=_NOTHING)):
+            if not _is_same(theirs, ours):
+                theirs_shown = f"{_shown(theirs)} in the snapshot that the member took there"
+                return f"message {number} of the state is {theirs_shown}, and {_shown(ours)} after a replay"
+        return None
 
     def _part(self, first: str, second: str) -> None:
-        position = 0 if self._cluster is None else self._cluster.log_position
         # The call that is to blame, where one was seen, says more than the bytes that came of it.
         found = self._guard.taken()
         self.difference = (
             f"{'' if found is None else f'{found}; '}the service is not deterministic, first seen at "
-            f"log_position={position}: {first}; in a second instance {second}"
+            f"log_position={self._position}: {first}; in a second instance, in the other role, {second}"
         )
         raise self._finding(self.difference)
 

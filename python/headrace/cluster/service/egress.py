@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from headrace._exceptions import HeadraceError
-from headrace.cluster.ground.courses import Course
+from headrace._agent.tasks import Task
+from headrace._base.exceptions import HeadraceError
 
 if TYPE_CHECKING:
     from headrace.client import Client, Pending, Publication
-    from headrace.cluster.ground.log import AgentLog
+    from headrace.cluster.common.log import AgentLog
     from headrace.cluster.service.session import ClientSession
 
 __all__ = ["connected"]
 
 
-def connected(client: Client, sessions: Iterable[ClientSession], log: AgentLog) -> Course[None]:
+def connected(client: Client, sessions: Iterable[ClientSession], log: AgentLog) -> Task[None]:
     """Open streams to clients. One that cannot be opened is told of: its client gets no answers.
 
     They are shared publications: the consensus module of the node has the same, so that the client sees one stream.

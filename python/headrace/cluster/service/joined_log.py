@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from headrace._results import Action
+from headrace._agent.tasks import Task, added, within
+from headrace._base.results import Action
 from headrace.channel import ChannelUri
-from headrace.cluster.ground.courses import Course, added, until
-from headrace.cluster.ground.fragments import BEGINS, next_flags
-from headrace.cluster.service.entries import ContainerError
+from headrace.cluster.service.log_adapter import ContainerError
 
 if TYPE_CHECKING:
     from headrace.client import Client, Header, Image, Subscription
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CopiedLog", "JoinedLog", "joined"]
 
+# The consensus module has the stream when it says that there is one.
+_IMAGE_AWAITED_S = 10.0
 _LONGEST_MESSAGE = 16 * 1024 * 1024
 
 
@@ -45,7 +46,6 @@ class JoinedLog:
         self._image = image
         self._handler = handler
         self._view = view
-        self._is_begun = False
         self.limit = limit
 
     @property
@@ -53,22 +53,9 @@ class JoinedLog:
         """How far it is read."""
         return self._image.position
 
-    def check_begin(self, commit_position: int) -> None:
-        """Look whether the log goes on with the begin of an entry; only at its first fragment, once that has come.
-
-        Raises:
-            ContainerError: The log before was left within a message, as a consensus module of Aeron's may have it. The
-                fragments of before are gone, so that the message would be lost to this service, and not to its replay.
-        """
-        if self._is_begun:
-            return
-        flags = next_flags(self._image, min(commit_position, self.limit))
-        if flags is not None and not flags & BEGINS:
-            raise ContainerError(
-                f"the log goes on within a message at log_position={self._image.position}, whose begin is gone: start "
-                "the member again, which reads it whole"
-            )
-        self._is_begun = flags is not None
+    def go_on_from(self, previous: JoinedLog) -> None:
+        """Take over the message that the previous log was left within: consensus modules of Aeron's commit so."""
+        self._image.take_fragments(previous._image)
 
     @property
     def max_message_length(self) -> int:
@@ -80,6 +67,10 @@ class JoinedLog:
         return self._image.controlled_poll(
             self._handler, fragment_limit, limit_position=min(commit_position, self.limit), view=self._view
         )
+
+    def step(self, commit_position: int) -> int:
+        """Give the handler the next fragment alone."""
+        return self.poll(commit_position, 1)
 
     @property
     def is_done(self) -> bool:
@@ -129,8 +120,9 @@ def joined(
     service_id: int,
     position: int,
     make: Callable[[Subscription, Image, int], JoinedLog],
-) -> Course[JoinedLog]:
-    """Join a log; waits for its stream without an end.
+    is_superseded: Callable[[], bool],
+) -> Task[JoinedLog | None]:
+    """Join a log; gives nothing if the consensus module has meanwhile asked for another, since this one failed.
 
     Args:
         client: What reads it.
@@ -138,17 +130,24 @@ def joined(
         service_id: Which service, for the name of the stream.
         position: Where the service stands.
         make: Makes the log of subscription, image and limit.
+        is_superseded: Whether another log is to be joined.
 
     Raises:
-        ContainerError: It does not begin where the service stands.
+        ContainerError: It does not arrive, or does not begin where the service stands.
         HeadraceError: The driver refuses.
     """
     channel = ChannelUri(join.log_channel).with_parameters(alias=f"log-sc-{service_id}")
     subscription = yield from added(client.request_subscription(channel, join.log_stream_id))
+
+    def image_or_other() -> Image | bool | None:
+        return subscription.image_by_session_id(join.log_session_id) or is_superseded()
+
     try:
-        yield from until(lambda: subscription.image_by_session_id(join.log_session_id))
+        yield from within(client.clock.deadline(_IMAGE_AWAITED_S), image_or_other, lambda: _missing(join))
         image = subscription.image_by_session_id(join.log_session_id)
-        assert image is not None
+        if image is None:
+            subscription.close()
+            return None
         if not image.join_position == position == join.log_position:
             raise ContainerError(
                 f"the log must be contiguous: the service is at log_position={position}, is to join at "
@@ -158,3 +157,11 @@ def joined(
         subscription.close()
         raise
     return make(subscription, image, join.max_log_position)
+
+
+def _missing(join: JoinLog) -> ContainerError:
+    return ContainerError(
+        f"the log does not arrive within {_IMAGE_AWAITED_S:.0f} s: session_id={join.log_session_id} of channel="
+        f"{join.log_channel} stream_id={join.log_stream_id}, from log_position={join.log_position} on; the consensus "
+        "module or the archive that sends it has ended, or its error log says more: start the member again"
+    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace._extras import needs
+from headrace._base.extras import needs
 from headrace.cluster.protocol.header import HEADER_LENGTH
 
 if TYPE_CHECKING:
@@ -100,8 +100,8 @@ class MessageBatch:
         length = int(self.lengths[0])
         if (self.lengths != length).any() or length % kind.itemsize:
             raise ValueError(
-                f"messages of {self.lengths.min()} to {self.lengths.max()} bytes are no array of {kind}: all must be "
-                f"equally long, a multiple of {kind.itemsize} bytes"
+                f"messages of {self.lengths.min()} to {self.lengths.max()} bytes cannot be an array of {kind}: all "
+                f"must be equally long, a multiple of {kind.itemsize} bytes"
             )
         gaps = np.diff(self.starts)
         stride = int(gaps[0]) if len(gaps) else length

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from headrace.archive.client import requests
+from headrace._agent.tasks import Task
+from headrace.archive.client import calls
+from headrace.cluster.common.snapshots import check_place, recorded
 from headrace.cluster.errors import ClusterError, ClusterTerminalError
-from headrace.cluster.ground.courses import Course
-from headrace.cluster.ground.snapshots import check_place, recorded
 from headrace.cluster.protocol.codes import ClusterTimeUnit, SnapshotMark
 from headrace.cluster.protocol.messages import MessageError, decode, encode
 from headrace.cluster.protocol.snapshots import ClientSession as StoredSession
@@ -21,8 +21,8 @@ from headrace.positions import version_text
 
 if TYPE_CHECKING:
     from headrace.client import Client, Header
-    from headrace.cluster.ground.node_archive import NodeArchive
-    from headrace.cluster.ground.snapshots import SnapshotPoint
+    from headrace.cluster.common.node_archive import NodeArchive
+    from headrace.cluster.common.snapshots import SnapshotPoint
     from headrace.cluster.service.config import ContainerConfig
     from headrace.cluster.service.session import ClientSession
 
@@ -73,7 +73,7 @@ class LoadedSnapshot:
     def _mark(self, marker: SnapshotMarker, app_version: int) -> None:
         if marker.type_id != _TYPE_ID:
             raise ClusterError(
-                f"the snapshot has type_id={marker.type_id}, where {_TYPE_ID} is expected: it is none of a service"
+                f"the snapshot has type_id={marker.type_id}, where {_TYPE_ID} is expected: it is not a service's"
             )
         check_place(marker, self.log_position, self.leadership_term_id)
         if marker.mark is SnapshotMark.BEGIN:
@@ -106,7 +106,7 @@ def loaded(
     recording_id: int,
     log_position: int,
     leadership_term_id: int,
-) -> Course[LoadedSnapshot]:
+) -> Task[LoadedSnapshot]:
     """A snapshot, read whole.
 
     Args:
@@ -121,7 +121,7 @@ def loaded(
     """
     snapshot = LoadedSnapshot(log_position, leadership_term_id)
     yield from archive.connected()
-    length = yield from archive.asked(requests.stop_position(recording_id))
+    length = yield from archive.asked(calls.stop_position(recording_id))
     replay = yield from archive.replayed(recording_id, config.replay_channel, config.replay_stream_id)
     image = replay.image
 
@@ -150,7 +150,7 @@ def stored(
     point: SnapshotPoint,
     sessions: Iterable[ClientSession],
     messages: Iterable[Any],
-) -> Course[int]:
+) -> Task[int]:
     """Store a snapshot; gives the recording.
 
     Args:
@@ -192,11 +192,11 @@ def _checked(message: Any, limit: int) -> Any:
     except TypeError:
         kind = type(message).__name__
         raise ClusterError(
-            f"on_take_snapshot gave a {kind}: each message of a snapshot must be bytes"
+            f"on_take_snapshot returned a {kind}: each message of a snapshot must be bytes"
         ) from None
     if length > limit:
         raise ClusterError(
-            f"on_take_snapshot gave a message of length={length}, above max_message_length={limit} of the snapshot "
+            f"on_take_snapshot returned a message of length={length}, above max_message_length={limit} of the snapshot "
             "channel: give the state as several messages, or set a greater term-length in snapshot_channel"
         )
     return message

@@ -54,7 +54,7 @@ class ServiceState(LogPlace):
         if self._time_unit not in (None, unit):
             raise ClusterError(
                 f"incompatible time unit: {unit.name}, where timestamps were in {self.time_unit.name} before: all "
-                "members and all their life have one unit"
+                "members must always use one unit"
             )
         self._time_unit = unit
 
@@ -71,6 +71,7 @@ class ServiceState(LogPlace):
         Raises:
             ClusterError: It may not.
         """
+        self.note_output()
         if self.silent_in is not None:
             raise ClusterError(
                 f"sending messages or scheduling timers is not allowed from {self.silent_in}: do it when an entry of "

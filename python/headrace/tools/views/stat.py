@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headrace._counter_record import CounterRecord
+from headrace._base.counter_record import CounterRecord
 from headrace.cnc.cnc_file import semantic_version
 from headrace.tools.counter_types import (
     CHANNEL_STATUS_NAMES,

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from headrace.tools.counter_types import CLIENT_HEARTBEAT, client_name_of
 from headrace.tools.snapshot import DriverSnapshot
-from headrace.tools.streams import Drops, HeldBack, ReceivePath, StreamState
+from headrace.tools.streams import Drops, HeldBack, ReceivePath, StreamState, Unrepaired
 from headrace.tools.units import format_bytes, format_count, format_duration_ns
 from headrace.tools.views.header import header_json, header_line
 
@@ -64,18 +64,20 @@ def _parties(stream: StreamState, snapshot: DriverSnapshot) -> list[tuple[str, i
         window += _events(stream.back_pressure_count, "back pressure event", "back pressure events")
         window += _events(stream.naks_received, "NAK", "NAKs")
         window += _events(stream.retransmits_sent, "retransmit", "retransmits")
+        window += _unrepaired(stream.publisher_unrepaired, snapshot)
         rows.append(("sender", stream.sender_position, _amount(stream.unsent), window))
     if stream.destination_count is not None:
         addresses = _addresses(list(map(str, stream.destinations or ())), stream.destination_count)
         rows.append(("sends to", None, format_count(stream.destination_count), addresses))
     if stream.receiver_position is not None:
         # Without a reader the driver looks for no gaps.
-        missing, meaning = (stream.missing, "past a gap") if stream.readers else (None, "no reader is left")
+        missing, meaning = (stream.missing, "past a gap") if stream.readers else (None, "no reader remains")
         meaning += _events(stream.naks_sent, "NAK sent", "NAKs sent")
         meaning += _held(stream.receiver_held_back, snapshot)
         if (drops := stream.receiver_drops) is not None:
             duration = _duration(drops.since_ms, snapshot)
-            meaning += f", drops what comes from {drops.source}, {drops.place}, for {duration}"
+            meaning += f", drops packets from {drops.source}, {drops.place}, for {duration}"
+        meaning += _unrepaired(stream.receiver_unrepaired, snapshot)
         rows.append(("receiver", stream.receiver_position, _amount(missing), meaning))
     if stream.paths is not None:
         rows += _paths(stream.paths)
@@ -130,6 +132,13 @@ def _held(held: HeldBack | None, snapshot: DriverSnapshot) -> str:
     return f", held back by {by} for {_duration(held.since_ms, snapshot)}"
 
 
+def _unrepaired(unrepaired: Unrepaired | None, snapshot: DriverSnapshot) -> str:
+    if unrepaired is None:
+        return ""
+    duration = _duration(unrepaired.since_ms, snapshot)
+    return f", repairs have not arrived for {duration}: mtu={unrepaired.mtu} may be more than the path takes"
+
+
 def _client_name(client_id: int | None, snapshot: DriverSnapshot) -> str:
     beats = (record for record in snapshot.counters if record.type_id == CLIENT_HEARTBEAT)
     return next((client_name_of(beat) for beat in beats if beat.registration_id == client_id), "")
@@ -165,6 +174,16 @@ def _drops_json(drops: Drops | None, snapshot: DriverSnapshot) -> dict[str, obje
     }
 
 
+def _unrepaired_json(unrepaired: Unrepaired | None, snapshot: DriverSnapshot) -> dict[str, object] | None:
+    if unrepaired is None:
+        return None
+    return {
+        "mtu": unrepaired.mtu,
+        "since_ms": unrepaired.since_ms,
+        "for_ms": _elapsed_ms(unrepaired.since_ms, snapshot),
+    }
+
+
 def _stream_json(stream: StreamState, snapshot: DriverSnapshot) -> dict[str, object]:
     return {
         "session_id": stream.session_id,
@@ -195,6 +214,8 @@ def _stream_json(stream: StreamState, snapshot: DriverSnapshot) -> dict[str, obj
         "publisher_held_back": _held_json(stream.publisher_held_back, snapshot),
         "receiver_held_back": _held_json(stream.receiver_held_back, snapshot),
         "receiver_drops": _drops_json(stream.receiver_drops, snapshot),
+        "publisher_unrepaired": _unrepaired_json(stream.publisher_unrepaired, snapshot),
+        "receiver_unrepaired": _unrepaired_json(stream.receiver_unrepaired, snapshot),
         "readers": [
             {
                 "registration_id": reader.registration_id,

@@ -1,4 +1,4 @@
-//! The media driver as a program of its own: `headraced [-v] [--allow-unknown] [-Dname=value]... [properties-file]...`
+//! The media driver as a standalone program: `headraced [-v] [--allow-unknown] [-Dname=value]... [properties-file]...`
 
 #![forbid(unsafe_code)]
 
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use headrace_driver::config::{DriverConfig, Sources};
-use headrace_driver::driver::{AERON_VERSION, DriverError, VERSION};
+use headrace_driver::driver::{AERON_VERSION, VERSION};
 use headrace_driver::{Invoker, MediaDriver, printing};
 use headrace_sys::idle::IdleStrategy;
 use headrace_sys::signals::ShutdownSignals;
@@ -69,13 +69,8 @@ fn run(program: &str, arguments: impl Iterator<Item = OsString>) -> Result<ExitC
         .map_err(|error| format!("ERROR: context init {error}"))?;
     config.commit = COMMIT;
     print_settings(&config);
-    let driver = MediaDriver::launch(config.clone()).map_err(|error| {
-        let step = match error {
-            DriverError::EventLogFile { .. } => "context",
-            _ => "driver",
-        };
-        format!("ERROR: {step} init {error}")
-    })?;
+    let driver =
+        MediaDriver::launch(config.clone()).map_err(|error| format!("ERROR: driver init {error}"))?;
     if let Some(chosen) = driver.chosen_threading() {
         printing::to_stdout(format_args!("threading mode {chosen}"));
     }

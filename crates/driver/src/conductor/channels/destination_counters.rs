@@ -1,7 +1,7 @@
-//! Which destinations a channel has, for a person who looks: a counter for each.
+//! A counter for each destination of a channel, for operators.
 //!
-//! Those of a send channel are the sender's to tell, and what it tells replaces what it told before. Those of a receive
-//! channel are the conductor's own.
+//! The sender reports the destinations of a send channel, and each report replaces the last one. The conductor knows
+//! those of a receive channel itself.
 
 use headrace_buffers::counters::Counter;
 

@@ -1,4 +1,4 @@
-//! What send and receive channels have in common.
+//! The common part of send and receive channels.
 //!
 //! | state | leaves when |
 //! |---|---|
@@ -19,13 +19,13 @@ use crate::event_recorder::{EventRecorder, Reason, Subject};
 use crate::states::states;
 
 states! {
-    /// A socket that publications send through, or subscriptions receive through.
+    /// A socket of publications or subscriptions.
     pub(crate) enum ChannelState, "channel" {
         /// Its socket can be used.
         Active => [Errored, Closing];
-        /// The new address of its far side cannot be used.
+        /// The new address of the far side cannot be used.
         Errored => [Active, Closing];
-        /// Its last user is gone; the sender or the receiver is about to close the socket.
+        /// Its last user is gone; sender or receiver is about to close it.
         Closing => [Closed];
         /// The socket is closed.
         Closed => [];
@@ -66,6 +66,8 @@ impl Binding {
 pub(crate) struct Endpoint {
     pub(crate) id: EndpointId,
     pub(crate) channel: UdpChannel,
+    /// Those of all channels that joined it.
+    tags: Vec<i64>,
     pub(crate) status: Counter,
     state: ChannelState,
 }
@@ -81,10 +83,22 @@ impl Endpoint {
         let state = recorder.begin("opened", &subject(id, &channel));
         Self {
             id,
+            tags: channel.channel_tag.into_iter().collect(),
             channel,
             status,
             state,
         }
+    }
+
+    pub(crate) fn tags(&self) -> &[i64] {
+        &self.tags
+    }
+
+    /// A channel joined it: from now on it goes by the tag of that one too, which is returned if it is new.
+    pub(crate) fn take_tag_of(&mut self, joined: &UdpChannel) -> Option<i64> {
+        let tag = joined.channel_tag.filter(|tag| !self.tags.contains(tag))?;
+        self.tags.push(tag);
+        Some(tag)
     }
 
     pub(crate) fn is_closing(&self) -> bool {
@@ -134,7 +148,7 @@ pub(crate) fn find<'a>(
 ) -> Result<Option<&'a Endpoint>, CommandError> {
     let mut found = None;
     for endpoint in endpoints.clone() {
-        match channel.matches_tag(&endpoint.channel) {
+        match channel.matches_tag(&endpoint.channel, &endpoint.tags) {
             Ok(false) => {}
             Ok(true) => found = Some(endpoint),
             // Its tag may go to other addresses once it is closed.

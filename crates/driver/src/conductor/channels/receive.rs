@@ -359,6 +359,13 @@ impl ReceiveChannels {
         found.is_some_and(|receive| receive.endpoint.channel.kind.group().is_some())
     }
 
+    /// A subscription with this channel joins an open one, which goes by its tag too from now on.
+    pub(crate) fn take_tag_of(&mut self, id: EndpointId, joined: &UdpChannel) {
+        if let Some(receive) = self.get(id) {
+            receive.endpoint.take_tag_of(joined);
+        }
+    }
+
     /// A subscription is added to a channel; the receiver learns of the first of its kind. Returns the id of the
     /// channel's status counter.
     pub(crate) fn add_interest(&mut self, cx: &mut Context, id: EndpointId, interest: Interest) -> i32 {

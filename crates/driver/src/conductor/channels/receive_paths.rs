@@ -1,4 +1,4 @@
-//! The sockets of a receive channel as the conductor knows them.
+//! The conductor's view of the sockets of a receive channel.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

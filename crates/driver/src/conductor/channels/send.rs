@@ -121,6 +121,11 @@ impl SendChannels {
         Ok(send)
     }
 
+    /// A publication with this channel has joined. The tag that the transport has only since.
+    pub(crate) fn take_tag_of(&mut self, id: EndpointId, joined: &UdpChannel) -> Option<i64> {
+        self.get(id)?.endpoint.take_tag_of(joined)
+    }
+
     fn open(
         &mut self,
         cx: &mut Context,
@@ -147,8 +152,8 @@ impl SendChannels {
         let id = sockets.next_endpoint_id();
         let spec = SendEndpointSpec {
             id,
+            destinations: destinations(&cx.config, &channel, &socket, destination_count.clone()),
             transport: socket.transport,
-            destinations: destinations(&cx.config, &channel, destination_count.clone()),
             remote: channel.remote,
             is_re_resolvable: group.is_none()
                 && channel.kind.has_peer()
@@ -468,12 +473,18 @@ fn connected_to(config: &DriverConfig, channel: &UdpChannel) -> Option<SocketAdd
     is_connected.then_some(channel.remote)
 }
 
-fn destinations(config: &DriverConfig, channel: &UdpChannel, count: Option<Counter>) -> SendDestinations {
+fn destinations(
+    config: &DriverConfig,
+    channel: &UdpChannel,
+    socket: &OpenSocket,
+    count: Option<Counter>,
+) -> SendDestinations {
     match (channel.kind, count) {
         (UdpChannelKind::Dynamic, Some(count)) => SendDestinations::Dynamic(count),
         (UdpChannelKind::Manual, Some(count)) => SendDestinations::Manual(count),
-        (UdpChannelKind::Response, _) => SendDestinations::Askers,
-        _ if config.connects_sockets => SendDestinations::Connected,
+        (UdpChannelKind::Response, _) => SendDestinations::Response,
+        _ if socket.is_connected => SendDestinations::Connected,
+        _ if config.connects_sockets => SendDestinations::Unreached(channel.remote),
         _ => SendDestinations::Peer(channel.remote),
     }
 }

@@ -1,4 +1,4 @@
-//! Opening the socket of a channel that none of the open ones serves.
+//! Opens the socket of a channel that cannot share an open one.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -1,7 +1,7 @@
-//! Names that could not be looked up again, so that each is told once, and not at each of two attempts a second.
+//! Names that could not be looked up again, so that each is reported once, and not at each of two attempts a second.
 //!
-//! The specification has an entry for each attempt, of which its drivers make one in 5 s. The attempts here go on at their
-//! pace; told is the first that fails, one that fails for another reason, and one a minute.
+//! The specification has an entry for each attempt, of which its drivers make one in 5 s. This driver reports the first
+//! attempt that fails, one that fails for another reason, and one a minute.
 
 use crate::endpoint::EndpointId;
 

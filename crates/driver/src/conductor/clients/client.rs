@@ -1,4 +1,4 @@
-//! One client: what it holds, and whether it is still there.
+//! One client: its resources, and whether it is alive.
 //!
 //! | state | leaves when |
 //! |---|---|
@@ -6,8 +6,8 @@
 //! | Watched | its process ends: Ended. It closes: Closed |
 //! | Ended | a close is among the commands that it wrote before: Closed |
 //!
-//! From each it is gone, with all it holds: Heard and Watched when it was not heard from for the time-out, Ended when its
-//! commands were read, Closed at once.
+//! From each state the client is removed, with all its resources: from Heard and Watched after the time-out without a
+//! sign of life, from Ended when its commands were read, from Closed at once.
 
 use headrace_buffers::counters::Counter;
 use headrace_buffers::pulse::Pulse;
@@ -34,15 +34,15 @@ pub(crate) struct OwnedCounter {
 states! {
     /// A client that has added something.
     pub(crate) enum ClientState, "client" {
-        /// Its heartbeat alone shows that it lives.
+        /// Only its heartbeat shows that it lives.
         Heard => [Watched, Closed, Gone];
         /// Its heartbeat and its process show that it lives.
         Watched => [Ended, Closed, Gone];
-        /// Its process has ended, or is closing it; its last commands are being read.
+        /// Its process has ended, or closes it; the driver reads its last commands.
         Ended => [Closed, Gone];
-        /// It said that it is done.
+        /// It has said that it is done.
         Closed => [Gone];
-        /// All that it held was released.
+        /// The driver has released all that it held.
         Gone => [];
     }
 }

@@ -1,4 +1,4 @@
-//! The room of clients: who is known, what each holds, and whether it is still there.
+//! The room of clients: the known clients, their resources, and whether they are alive.
 
 mod client;
 mod processes;

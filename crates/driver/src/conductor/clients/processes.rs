@@ -1,7 +1,8 @@
-//! Clients whose process has ended: given up at once, instead of after the liveness timeout.
+//! Clients whose process has ended: removed at once, instead of after the liveness timeout.
 //!
-//! Only clients that showed that they live when they became known are watched; of the others the heartbeat tells. A
-//! client wrote its commands before it ended, so it is given up when those are read: a close among them is a close.
+//! Only clients that have shown their process when they became known are watched; for others the heartbeat counts. A
+//! client wrote its commands before it ended, so it is removed when those are read: a close among them counts as a
+//! close.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -69,6 +69,10 @@ impl Step<UdpChannel> for Share {
             .shareable(&request, |publication| place.open == Some(publication.endpoint()));
         if let Some(stream) = shareable {
             share(&mut rooms.cx, &mut rooms.clients, origin, &request, stream)?;
+            place
+                .open
+                .into_iter()
+                .for_each(|endpoint| take_tag_of(&udp, endpoint, rooms));
             return Ok(Next::Done);
         }
         let suffix = format!(" channel={}", request.channel);
@@ -163,7 +167,10 @@ impl Step<LogBuffers> for Make {
         };
         let send = rooms.channels.join_send(&mut rooms.cx, wanted)?;
         let (endpoint, status_id) = (send.endpoint.id, send.endpoint.status.id());
-        let channel = SpiedChannel::from(&send.endpoint.channel);
+        let channel = SpiedChannel {
+            tags: send.endpoint.tags().to_vec(),
+            canonical_form: send.endpoint.channel.canonical_form.clone(),
+        };
         let has_group_semantics = send.endpoint.channel.kind.has_group_semantics();
         let counters = match counters(&mut rooms.cx, origin, &plan, &sending) {
             Ok(counters) => counters,
@@ -201,7 +208,16 @@ impl Step<LogBuffers> for Make {
             .publications
             .network
             .add(&mut rooms.cx, publication, &rooms.subscriptions);
+        take_tag_of(&udp, endpoint, rooms);
         Ok(Next::Done)
+    }
+}
+
+/// A publication joined a transport, which goes by the tag of its channel too from now on.
+fn take_tag_of(udp: &UdpChannel, endpoint: EndpointId, rooms: &mut Rooms) {
+    if let Some(tag) = rooms.channels.send.take_tag_of(endpoint, udp) {
+        let network = &mut rooms.publications.network;
+        network.add_tag(&mut rooms.cx, endpoint, tag, &rooms.subscriptions);
     }
 }
 

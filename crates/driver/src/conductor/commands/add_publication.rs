@@ -1,4 +1,4 @@
-//! What adding a publication means whatever its kind: the client's hold on it.
+//! The part of adding a publication that all kinds share: the client's handle.
 
 use headrace_protocol::channel::{ChannelUri, PublicationParams};
 

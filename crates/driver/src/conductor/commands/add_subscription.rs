@@ -117,7 +117,10 @@ impl Step<UdpChannel> for Receive {
             &udp,
         )?;
         let endpoint = match joined {
-            Some(endpoint) => endpoint,
+            Some(endpoint) => {
+                rooms.channels.receive.take_tag_of(endpoint, &udp);
+                endpoint
+            }
             None => {
                 let wanted = ReceiveRequest {
                     registration_id: origin.correlation_id,
@@ -161,7 +164,6 @@ fn join(
         .check_matches(&request.channel, receive.timestamps, &existing.uri)?;
     udp.check_socket_buffers(existing, &cx.defaults)?;
     udp.check_receiver_window(params.receiver_window_length, receive.receive_buffer_length)?;
-    params.check_group_tag(&request.channel, receive.group_tag, &receive.endpoint.channel.uri)?;
     let alike = || {
         subscriptions.iter().filter_map(|subscription| {
             let (endpoint, other) = subscription.network()?;
@@ -173,6 +175,9 @@ fn join(
     };
     for (subscription, other) in alike() {
         params.check_matches(&request.channel, other, &subscription.channel)?;
+    }
+    if let Some(text) = params.group_tag_without_effect(receive.group_tag) {
+        cx.doubt(&format!("{text}, channel={}", request.channel));
     }
     if let Some((shown, first)) = alike().min_by_key(|(subscription, _)| subscription.registration_id) {
         let (uri, first_uri) = (

@@ -1,4 +1,4 @@
-//! Clients that close, die or fall silent: what they held goes.
+//! Clients that close, die or fall silent: frees their resources.
 
 use headrace_buffers::counters::system_counter;
 

@@ -1,7 +1,7 @@
-//! The room of commands: what clients ask for, from the bytes in the ring to the answer.
+//! The room of commands of clients, from the bytes in the ring to the answer.
 //!
-//! A command that is answered at once is a function. One that takes several steps has a file of its own, whose steps
-//! stand in the order they are taken ([`step`]).
+//! A command that is answered at once is a function. One that takes several steps has a separate file, with the steps
+//! in their order ([`step`]).
 
 mod add_ipc_publication;
 mod add_network_publication;

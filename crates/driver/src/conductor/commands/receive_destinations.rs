@@ -5,7 +5,7 @@
 //! | `aeron:udp` | a socket of the channel, a path of its images | the channel: all subscriptions that share it read from it |
 //! | `aeron:ipc`, `aeron-spy:` | links to what clients of this driver publish | the one subscription |
 //!
-//! A removed socket is closed before the client is answered, so that its port can be bound again at once.
+//! A removed socket is closed before the client gets its answer, so that its port can be bound again at once.
 
 use headrace_protocol::ErrorCode;
 use headrace_protocol::channel::destination::check_receive_destination;

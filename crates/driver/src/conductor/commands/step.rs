@@ -1,6 +1,6 @@
 //! How a command that takes several steps goes on.
 //!
-//! A step returns what it must wait for together with the step that goes on from there, so that the two always fit.
+//! A step returns what it must wait for together with the step that follows, so that the two always fit.
 //! [`super::progress`] waits.
 
 use headrace_buffers::log::LogBuffers;

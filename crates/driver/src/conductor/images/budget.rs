@@ -1,4 +1,4 @@
-//! How many images, and how much memory of their logs, publishers elsewhere may cost.
+//! Limits the number of images for remote publishers, and the memory of their logs.
 //!
 //! A SETUP is one datagram, which anyone who reaches the port can forge, and each makes the driver create a log of
 //! up to 3 GiB. Images that are being made, that live and that linger all count.

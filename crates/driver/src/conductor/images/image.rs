@@ -1,4 +1,4 @@
-//! The conductor's half of an image: what has arrived, what is missing, what to tell the sender.
+//! The conductor's half of an image: what has arrived, what is missing, and what to report to the sender.
 //!
 //! The state is shared with the receiver and only grows; see [`ImageState`].
 //!
@@ -22,13 +22,15 @@ use headrace_protocol::loss::LossDetector;
 use super::intake::Intake;
 use super::loss_log::LossLog;
 use crate::conductor::context::Context;
-use crate::conductor::counters::{Counters, NO_OWNER, StreamKey};
+use crate::conductor::counters::{NO_OWNER, StreamKey};
 use crate::conductor::events::StreamDescription;
 use crate::conductor::held_back::{Holder, IMAGE_HELD, is_used_up};
 use crate::conductor::marks::Mark;
 use crate::conductor::subscriptions::Subscription;
 use crate::conductor::subscriptions::links::{Link, Links, UntetheredAction, UntetheredTimeouts};
+use crate::conductor::unrepaired::{IMAGE_UNREPAIRED, Unrepaired, advice};
 use crate::endpoint::EndpointId;
+use crate::errors::ErrorGroup;
 use crate::shared::{ImageShared, ImageState, LossRange, StatusMessageDue};
 
 /// Status messages that a draining image still sends.
@@ -87,6 +89,7 @@ pub(crate) struct Image {
     is_left_for_good: bool,
     held_back: Mark<Holder>,
     intake: Intake,
+    unrepaired: Unrepaired,
 }
 
 /// What a tick asks the conductor to do.
@@ -128,6 +131,7 @@ impl Image {
             is_left_for_good: false,
             held_back: Mark::default(),
             intake: Intake::default(),
+            unrepaired: Unrepaired::default(),
             spec,
         }
     }
@@ -231,6 +235,7 @@ impl Image {
         }
         self.held_back.free(&mut cx.counters);
         self.intake.free(&mut cx.counters);
+        self.unrepaired.free(&mut cx.counters);
         cx.free_log(shared.log.clone(), self.spec.log_file_name);
     }
 
@@ -266,16 +271,16 @@ impl Image {
         self.take_round_trip();
         let decision = self.spec.congestion.on_rebuild(&RebuildProgress {
             now_ns: turn.now_ns,
-            consumption_position: min,
-            status_message_position: self.next_status.position,
             is_loss_found: outcome.is_loss_found,
         });
-        let threshold = i64::from(decision.window_length / 4);
+        // Of a narrow window a quarter may be more than what one datagram leaves.
+        let window_length = decision.window_length;
+        let threshold = i64::from((window_length / 4).min(window_length - self.spec.shared.mtu_length));
         let is_due = decision.forces_status_message
             || min > self.next_status.position + threshold
-            || decision.window_length != self.next_status.window_length;
+            || window_length != self.next_status.window_length;
         if is_due {
-            self.schedule_status_message(min, decision.window_length);
+            self.schedule_status_message(min, window_length);
         }
         usize::from(is_due || after != before || outcome.report.is_some())
     }
@@ -394,8 +399,10 @@ impl Image {
         tick
     }
 
-    /// Notes which reader keeps the sender from sending now, if the window is used up, and whether what arrives is dropped.
-    pub(crate) fn note_troubles(&mut self, counters: &mut Counters) {
+    /// Notes which reader keeps the sender from sending now, if the window is used up, whether what arrives is dropped, and
+    /// whether what is asked for does not arrive.
+    pub(crate) fn note_troubles(&mut self, cx: &mut Context) {
+        let counters = &mut cx.counters;
         let window = i64::from(self.next_status.window_length);
         let is_held = |reader: &&Link| {
             let limit = reader.position.get_acquire() + window;
@@ -413,6 +420,18 @@ impl Image {
         self.held_back
             .look(holder, (IMAGE_HELD, "rcv-held"), key, counters);
         self.intake.look(shared, key, counters);
+        let (requests, mtu) = (&shared.repair_requests, shared.mtu_length as usize);
+        if self
+            .unrepaired
+            .look(requests, mtu, IMAGE_UNREPAIRED, key, counters)
+        {
+            let text = format!(
+                "the publisher at {} is heard, and what it is asked for again and again does not come: {}",
+                shared.source,
+                advice(mtu, None, key)
+            );
+            cx.errors.warn_in(ErrorGroup::Images, &text, cx.now_ms);
+        }
     }
 
     /// The one place where the conductor's half changes its state, and starts the clock of the new one. The receiver's

@@ -1,7 +1,7 @@
-//! Whether what arrives for an image is taken, for a person who looks.
+//! Shows operators whether an image accepts its arriving datagrams.
 //!
-//! One datagram outside of the window is nothing to tell of: a repair that comes late, or a stranger's. When it goes on,
-//! a reader is about to lose its image, or a line publishes something else than the others.
+//! One datagram outside the window is not reported: it may be a late repair, or a stranger's. If more follow, a reader
+//! is about to lose its image, or one path carries a different stream than the others.
 
 use crate::conductor::counters::{Counters, StreamKey};
 use crate::conductor::marks::{Mark, Trouble};
@@ -20,11 +20,11 @@ const OLD: Reason<'static> =
     Reason::fault("something that arrives is more than a window older than what was read");
 
 states! {
-    /// Whether what arrives for an image is taken. The conductor looks each time its timer is due, one second by default.
+    /// Whether the packets of an image lie in its window. The conductor looks once each `aeron.timer.interval`.
     pub(crate) enum IntakeState, "intake" {
-        /// What arrives lies in the window, or is a repeat of what lay there.
+        /// They lie in the window, or repeat packets that did.
         Taking => [Dropping];
-        /// At two looks in a row there was something outside of the window that had been dropped since the look before.
+        /// At two looks in a row the driver had dropped packets outside of it since the look before.
         Dropping => [Taking];
     }
 }

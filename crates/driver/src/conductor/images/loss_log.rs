@@ -1,4 +1,4 @@
-//! What of an image's loss the loss report was told.
+//! The part of an image's loss that is in the loss report.
 
 use headrace_buffers::log::gap::Gap;
 use headrace_buffers::loss_report::LossEntry;

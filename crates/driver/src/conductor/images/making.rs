@@ -350,7 +350,7 @@ fn shared_half(
         source: pending.arrival.source,
         source_path: pending.arrival.path,
         is_reliable: params.is_reliable,
-        asks_for_answers: setup.flags & setup::FLAG_RESPONSE != 0,
+        mtu_length: setup.mtu,
         join_position: join_position(pending, &log),
         initial_window_length: congestion.initial_window_length(),
         window_length_max: congestion.window_length_max(),

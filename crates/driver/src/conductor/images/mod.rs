@@ -1,4 +1,4 @@
-//! The room of images: streams of publishers elsewhere, as far as they have arrived.
+//! The room of images: streams of remote publishers, as far as they have arrived.
 
 mod budget;
 mod image;
@@ -189,7 +189,7 @@ impl Images {
                 config.image_liveness_timeout_ns,
             );
             announce_untethered(cx, &tick.untethered, image.describe_stream());
-            image.note_troubles(&mut cx.counters);
+            image.note_troubles(cx);
             if tick.has_ended {
                 end(cx, channels, image);
             }

@@ -1,4 +1,4 @@
-//! A publication read on this host only, through its own log.
+//! A publication that is read only on this host, through its log.
 //!
 //! | state | leaves when |
 //! |---|---|

@@ -19,11 +19,12 @@ use headrace_buffers::log::frame::FRAME_ALIGNMENT;
 
 use super::publication::{Publication, Tick};
 use super::stream::{PublicationState, Stream, StreamSpec};
-use super::table::Table;
+use super::table::{Table, link_all};
 use super::unblock::unblock;
+use crate::conductor::context::Context;
 use crate::conductor::held_back::{Holder, is_used_up};
 use crate::conductor::subscriptions::links::Link;
-use crate::conductor::subscriptions::{SpiedChannel, Subscription};
+use crate::conductor::subscriptions::{SpiedChannel, Subscription, Subscriptions};
 use crate::endpoint::EndpointId;
 use crate::event_recorder::EventRecorder;
 use crate::shared::PublicationShared;
@@ -74,6 +75,11 @@ impl NetworkPublication {
     /// What makes a channel the same as another.
     pub(crate) fn canonical_form(&self) -> &str {
         &self.spec.channel.canonical_form
+    }
+
+    /// Its transport has got a further tag, by which spies may name it.
+    fn add_tag(&mut self, tag: i64) {
+        self.spec.channel.tags.push(tag);
     }
 
     fn update_has_spies(&mut self) {
@@ -196,6 +202,23 @@ impl NetworkPublication {
 }
 
 impl Table<NetworkPublication> {
+    /// A transport has got a further tag: links the spies that wait for it.
+    pub(crate) fn add_tag(
+        &mut self,
+        cx: &mut Context,
+        endpoint: EndpointId,
+        tag: i64,
+        subscriptions: &Subscriptions,
+    ) {
+        let on_transport = self
+            .iter_mut()
+            .filter(|publication| publication.endpoint() == endpoint);
+        for publication in on_transport {
+            publication.add_tag(tag);
+            link_all(cx, publication, subscriptions);
+        }
+    }
+
     /// True while a publication answers the requests of an image.
     pub(crate) fn answers(&self, image_id: i64) -> bool {
         self.iter().any(|publication| {
@@ -317,6 +340,14 @@ impl Publication for NetworkPublication {
         let waits_for_receivers = shared.sender_limit.get() - sent < shared.mtu_length as i64;
         let receiver = shared.limiting_receiver().filter(|_| waits_for_receivers);
         Some(receiver.map_or(Holder::Sender, Holder::Receiver))
+    }
+
+    fn note_troubles(&mut self, cx: &mut Context) {
+        let holder = self.holder();
+        self.stream.note_holder(holder, cx);
+        let shared = &self.spec.shared;
+        self.stream
+            .note_requests(&shared.repair_requests, shared.mtu_length, cx);
     }
 
     fn on_tick(&mut self, now_ns: i64, unblock_timeout_ns: i64) -> Tick {

@@ -1,6 +1,7 @@
-//! What every kind of publication can do; [`super::table::Table`] does the rest.
+//! The trait of all kinds of publications; [`super::table::Table`] does the rest.
 
 use super::stream::Stream;
+use crate::conductor::context::Context;
 use crate::conductor::held_back::Holder;
 use crate::conductor::subscriptions::Subscription;
 use crate::conductor::subscriptions::links::{Link, UntetheredAction};
@@ -40,6 +41,12 @@ pub(crate) trait Publication {
 
     /// Who keeps publishers from writing now, if their room is used up.
     fn holder(&self) -> Option<Holder>;
+
+    /// Notes what is the matter with it now, for a person who looks.
+    fn note_troubles(&mut self, cx: &mut Context) {
+        let holder = self.holder();
+        self.stream_mut().note_holder(holder, cx);
+    }
 
     /// The timer's step of the state machine.
     fn on_tick(&mut self, now_ns: i64, unblock_timeout_ns: i64) -> Tick;

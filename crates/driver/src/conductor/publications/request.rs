@@ -1,4 +1,4 @@
-//! What a client asks for when it adds a publication, and the log that it gets.
+//! A client's request for a publication, and the log that it gets.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Session ids of publications that do not choose their own.
+//! Session ids of publications whose channel does not choose one.
 
 /// Hands out session ids one after another from a random start.
 pub(crate) struct SessionIds {
@@ -8,7 +8,7 @@ pub(crate) struct SessionIds {
 }
 
 impl SessionIds {
-    /// Starts at `first` and skips the inclusive range of reserved ids.
+    /// Starts at `first` and skips the inclusive range of reserved ids, at most half of all: the settings are checked.
     pub(crate) fn new(first: i32, reserved_low: i32, reserved_high: i32) -> Self {
         Self {
             next: first,
@@ -50,5 +50,9 @@ mod tests {
         let mut ids = SessionIds::new(i32::MAX, -1, 1000);
         assert_eq!(ids.allocate(|_| false), i32::MAX);
         assert_eq!(ids.allocate(|_| false), i32::MIN);
+        let mut ids = SessionIds::new(i32::MAX - 1, 0, i32::MAX);
+        assert_eq!(ids.allocate(|_| false), i32::MIN);
+        let mut ids = SessionIds::new(-1, i32::MIN, -1);
+        assert_eq!(ids.allocate(|_| false), 0);
     }
 }

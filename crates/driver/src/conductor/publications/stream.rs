@@ -1,5 +1,5 @@
-//! What IPC and network publications have in common: a log with one session, who publishes to it, and who reads it on
-//! this host.
+//! The common part of IPC and network publications: a log with one session, its publishers, and its readers on this
+//! host.
 
 use std::sync::Arc;
 
@@ -14,8 +14,11 @@ use crate::conductor::events::{PublicationDescription, StreamDescription};
 use crate::conductor::held_back::{Holder, PUBLISHER_HELD};
 use crate::conductor::marks::Mark;
 use crate::conductor::subscriptions::links::{Links, UntetheredTimeouts};
+use crate::conductor::unrepaired::{PUBLICATION_UNREPAIRED, Unrepaired, advice};
 use crate::event_recorder::{EventRecorder, Subject};
+use crate::network::advise_mtu;
 use crate::shared::ConnectionState;
+use crate::shared::requests::RepairRequests;
 use crate::states::states;
 
 /// Where readers on this host are told that a stream comes from.
@@ -26,15 +29,15 @@ pub(crate) const ANSWERED_TWICE: &str =
     "a second publication answers the same request: it is read when the first has ended";
 
 states! {
-    /// A stream that clients of this driver publish, over IPC or UDP. It only ever moves down this list.
+    /// A stream that clients of this driver publish. It only moves down this list.
     pub(crate) enum PublicationState, "publication" {
-        /// A publisher may write.
+        /// Publishers may write.
         Active => [Draining, Linger];
         /// No publisher is left; readers may still need the log.
         Draining => [Linger];
-        /// The readers were told that the stream is over; the log is kept for late ones.
+        /// The stream is over; the driver keeps the log for late readers.
         Linger => [Done];
-        /// It can be freed, once the sender does not use it either.
+        /// The driver frees it when the sender has let go.
         Done => [];
     }
 }
@@ -106,6 +109,17 @@ impl StreamSpec {
             is_exclusive: self.is_exclusive,
         }
     }
+
+    /// The stream, as its counters name it.
+    fn key(&self) -> StreamKey<'_> {
+        StreamKey {
+            registration_id: self.registration_id,
+            owner_id: NO_OWNER,
+            session_id: self.session_id,
+            stream_id: self.stream_id,
+            channel: &self.channel,
+        }
+    }
 }
 
 /// The common half of a publication.
@@ -119,6 +133,7 @@ pub(crate) struct Stream {
     clean_position: i64,
     blocked: BlockedCheck,
     held_back: Mark<Holder>,
+    unrepaired: Unrepaired,
 }
 
 impl Stream {
@@ -133,6 +148,7 @@ impl Stream {
             clean_position: start_position,
             blocked: BlockedCheck::new(start_position, now_ns),
             held_back: Mark::default(),
+            unrepaired: Unrepaired::default(),
             spec,
         }
     }
@@ -264,16 +280,25 @@ impl Stream {
 
     /// Notes who holds the publishers back now.
     pub(crate) fn note_holder(&mut self, holder: Option<Holder>, cx: &mut Context) {
-        let spec = &self.spec;
-        let key = StreamKey {
-            registration_id: spec.registration_id,
-            owner_id: NO_OWNER,
-            session_id: spec.session_id,
-            stream_id: spec.stream_id,
-            channel: &spec.channel,
-        };
         let kind = (PUBLISHER_HELD, "pub-held");
-        self.held_back.look(holder, kind, key, &mut cx.counters);
+        self.held_back
+            .look(holder, kind, self.spec.key(), &mut cx.counters);
+    }
+
+    /// Notes whether receivers go on asking for what they were sent again.
+    pub(crate) fn note_requests(&mut self, requests: &RepairRequests, mtu: usize, cx: &mut Context) {
+        let key = self.spec.key();
+        let begins = self
+            .unrepaired
+            .look(requests, mtu, PUBLICATION_UNREPAIRED, key, &mut cx.counters);
+        if begins {
+            let receiver = requests.receiver();
+            let known = receiver.and_then(|receiver| advise_mtu(cx.network.as_ref(), receiver, mtu));
+            cx.warn(&format!(
+                "a receiver asks again and again for the same bytes, and they do not arrive there: {}",
+                advice(mtu, known.as_deref(), key)
+            ));
+        }
     }
 
     /// Gives up the counters and the log.
@@ -285,6 +310,7 @@ impl Stream {
             .free_all([&spec.counters.publisher_limit, &spec.counters.publisher_position]);
         cx.counters.free_all(&spec.counters.further);
         self.held_back.free(&mut cx.counters);
+        self.unrepaired.free(&mut cx.counters);
         cx.free_log(spec.log, spec.log_file_name);
     }
 }

@@ -1,4 +1,4 @@
-//! All publications of one kind, and what is done to them whatever the kind.
+//! All publications of one kind, and the operations that all kinds share.
 
 use headrace_buffers::counters::system_counter;
 use headrace_protocol::channel::SessionIdParam;
@@ -28,6 +28,10 @@ impl<P> Default for Table<P> {
 impl<P: Publication> Table<P> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &P> {
         self.publications.iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut P> {
+        self.publications.iter_mut()
     }
 
     /// The streams of all.
@@ -217,8 +221,7 @@ impl<P: Publication> Table<P> {
         for (index, publication) in self.publications.iter_mut().enumerate() {
             let tick = publication.on_tick(cx.now_ns, cx.config.publication_unblock_timeout_ns);
             apply(cx, publication, &tick);
-            let holder = publication.holder();
-            publication.stream_mut().note_holder(holder, cx);
+            publication.note_troubles(cx);
             if tick.relink {
                 link_all(cx, publication, subscriptions);
             }
@@ -268,7 +271,8 @@ fn end_log<P: Publication>(cx: &mut Context, publication: &P) {
     }
 }
 
-fn link_all<P: Publication>(cx: &mut Context, publication: &mut P, subscriptions: &Subscriptions) {
+/// Links all subscriptions that want a publication.
+pub(super) fn link_all<P: Publication>(cx: &mut Context, publication: &mut P, subscriptions: &Subscriptions) {
     for subscription in subscriptions.iter() {
         link(cx, publication, subscription);
     }

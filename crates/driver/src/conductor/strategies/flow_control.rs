@@ -1,4 +1,4 @@
-//! How far a sender may go, and how many repairs it has under way.
+//! How far a sender may go, and how many repairs it may have under way.
 
 use headrace_protocol::channel::{FlowControlParam, FlowControlStrategy, PublicationParams};
 use headrace_protocol::flow::{FlowControl, Group, MaxFlowControl, MinFlowControl};

@@ -1,5 +1,5 @@
 //! The suppliers of strategies: which flow control a publication gets, which congestion control and which loss delays
-//! an image gets. They go by the channel, the SETUP and the settings, and keep nothing.
+//! an image gets. They depend on the channel, the SETUP and the settings, and keep no state.
 
 mod congestion_control;
 mod flow_control;

@@ -1,7 +1,7 @@
-//! Who reads a stream, and how far each reader is.
+//! The readers of a stream, and their positions.
 //!
-//! A link ties one subscription to one stream (an IPC publication, an image, a spied publication) through a
-//! position counter. An untethered link may be dropped so that the others progress:
+//! A link ties one subscription to one stream (an IPC publication, an image, a spied publication) through a position
+//! counter. An untethered link may be dropped so that the others can progress:
 //!
 //! | state | leaves when |
 //! |---|---|
@@ -20,11 +20,11 @@ use crate::states::states;
 states! {
     /// One subscription's hold on one stream. A tethered one stays active until it is gone.
     pub(crate) enum LinkState, "link" {
-        /// The subscriber reads the stream, and holds it back.
+        /// The subscriber reads the stream and holds it back.
         Active => [Linger, Gone];
-        /// The subscriber was too slow and was told that its image is gone; it may read the rest.
+        /// The subscriber was too slow and lost its image; it may read the rest.
         Linger => [Resting, Gone];
-        /// The subscriber holds nothing back, and waits for its next image.
+        /// The subscriber holds nothing back and waits for its next image.
         Resting => [Active, Gone];
         /// The subscription or the stream is over.
         Gone => [];

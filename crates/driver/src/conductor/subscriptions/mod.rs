@@ -1,5 +1,5 @@
-//! The room of subscriptions: what clients subscribed to, and the links that tie a subscription to the streams it
-//! reads. The links themselves stand with their stream.
+//! The room of subscriptions of clients. The links that tie a subscription to the streams it reads are kept with the
+//! streams.
 
 pub(crate) mod links;
 pub(crate) mod readers;

@@ -1,4 +1,4 @@
-//! Tying readers to a stream, and telling them what becomes of it.
+//! Links readers to a stream, and informs them of its changes.
 
 use super::links::{Link, Links, UntetheredAction};
 use super::subscription::Subscription;

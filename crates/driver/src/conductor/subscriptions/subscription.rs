@@ -1,4 +1,4 @@
-//! What clients subscribed to.
+//! A client's subscription.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(crate) enum SubscriptionKind {
 }
 
 states! {
-    /// What a client subscribed to. Its links tie it to the streams it reads.
+    /// A client's subscription. Links tie it to the streams that it reads.
     pub(crate) enum SubscriptionState, "subscription" {
         /// It is linked to each stream that it wants.
         Active => [Closed];
@@ -39,14 +39,15 @@ states! {
 /// How a spy knows the publications it watches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SpiedChannel {
-    pub(crate) channel_tag: Option<i64>,
+    /// At most one of a spy; of a publication those that its transport has.
+    pub(crate) tags: Vec<i64>,
     pub(crate) canonical_form: String,
 }
 
 impl From<&UdpChannel> for SpiedChannel {
     fn from(channel: &UdpChannel) -> Self {
         Self {
-            channel_tag: channel.channel_tag,
+            tags: channel.channel_tag.into_iter().collect(),
             canonical_form: channel.canonical_form.clone(),
         }
     }
@@ -84,7 +85,7 @@ impl Subscription {
         let SubscriptionKind::Spy(own) = &self.kind else {
             return false;
         };
-        let is_tagged = own.channel_tag.is_some() && own.channel_tag == channel.channel_tag;
+        let is_tagged = own.tags.iter().any(|tag| channel.tags.contains(tag));
         if is_tagged {
             self.stream_id == stream_id
         } else {

@@ -1,4 +1,4 @@
-//! The drivers that the settings name: this driver tells them its name before it knows any other.
+//! The bootstrap neighbours of the settings, to which this driver sends its name before it knows any other driver.
 
 use std::net::{IpAddr, SocketAddr};
 

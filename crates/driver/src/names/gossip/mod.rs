@@ -1,4 +1,4 @@
-//! Gossip: drivers tell each other their names and addresses, and those of the drivers that they know.
+//! Gossip: drivers send each other their names and addresses, and those of the drivers that they know.
 //!
 //! ```text
 //! each 10 ms   read what has come, forget who is silent
@@ -7,8 +7,8 @@
 //! each 10 s    look up the bootstrap neighbours that are no neighbours
 //! ```
 //!
-//! Nothing that comes is trusted: both tables are bounded, a name stays with the driver that holds it, and a
-//! neighbour is sent no more than came from it or was about it. Design page 29 says why.
+//! The driver does not trust what it receives: both tables are bounded, a name stays with the driver that has it, and
+//! each neighbour has a budget: see design note 44.
 
 mod bootstrap;
 mod names;
@@ -32,10 +32,11 @@ pub(crate) use bootstrap::Bootstrap;
 use names::{NAMES_MAX, Names, Refusal};
 use neighbours::{NEIGHBOURS_MAX, Neighbours};
 
+use crate::budget::Budget;
 use crate::errors::{ErrorGroup, ErrorRecorder};
 use crate::transport::Transport;
 
-/// Type id of the counter of what credit held back: one of this driver's own.
+/// Type id of the counter of what budgets held back: one of this driver's own.
 pub(crate) const HELD_BACK: i32 = 2102;
 
 /// How often the socket is read.
@@ -44,6 +45,8 @@ const RUN_INTERVAL_NS: i64 = 10_000_000;
 const RECEIVED_MAX: usize = 32;
 /// Neighbours that are sent to in one turn.
 const SENT_TO_MAX: usize = 8;
+/// Of one that needs none.
+const UNLIMITED: Budget = Budget::with_allowance(usize::MAX);
 /// Bytes of the common header of a frame.
 const HEADER_LENGTH: usize = 8;
 
@@ -254,31 +257,20 @@ impl Gossip {
             self.parts.counters.invalid_packets.increment_release();
             return;
         };
-        // What is about a driver that has not spoken yet is to its credit.
-        let mut of_source = datagram.len();
         for entry in frame {
             let Some(entry) = entry.ok().filter(|entry| is_name(&entry.name)) else {
                 self.parts.counters.invalid_packets.increment_release();
                 break;
             };
-            let length = entry.encoded_length();
-            let other = self
-                .on_entry(source, &entry, now_ns)
-                .filter(|about| *about != source);
-            if other.is_some_and(|other| self.neighbours.earn_from_another(other, length)) {
-                of_source = of_source.saturating_sub(length);
-            }
+            self.on_entry(source, &entry, now_ns);
         }
-        self.neighbours.earn(source, of_source);
+        if let Some(budget) = self.neighbours.budget(source) {
+            budget.earn(datagram.len());
+        }
     }
 
-    /// Learns from one entry. Returns the neighbour that it is about, if it is about one.
-    fn on_entry(
-        &mut self,
-        source: SocketAddr,
-        entry: &ResolutionEntry<'_>,
-        now_ns: i64,
-    ) -> Option<SocketAddr> {
+    /// Learns from one entry.
+    fn on_entry(&mut self, source: SocketAddr, entry: &ResolutionEntry<'_>, now_ns: i64) {
         let Identity { name, address: own } = &self.parts.identity;
         let speaks_for_itself = entry.flags & resolution::FLAG_SELF != 0;
         let ip = if speaks_for_itself && entry.address.is_unspecified() {
@@ -289,11 +281,11 @@ impl Gossip {
         let address = SocketAddr::new(ip, entry.port);
         let is_own_name = entry.name == *name;
         if is_own_name && entry.port == own.port() {
-            return None;
+            return;
         }
         let age_ns = i64::from(entry.age_ms.max(0)) * 1_000_000;
         if age_ns > self.parts.intervals.neighbour_timeout_ns {
-            return None; // Its driver is forgotten already.
+            return; // Its driver is forgotten already.
         }
         let heard_ns = now_ns - age_ns;
         let learnt = if is_own_name {
@@ -306,18 +298,14 @@ impl Gossip {
         };
         if let Err(reason) = learnt {
             self.refuse(source, entry, address, &reason);
-            return None;
+            return;
         }
         // The socket is of one family.
-        if address.is_ipv4() != self.parts.identity.address.is_ipv4() {
-            return None;
-        }
-        if !self.neighbours.add(address, heard_ns, speaks_for_itself) {
+        let is_reachable = address.is_ipv4() == self.parts.identity.address.is_ipv4();
+        if is_reachable && !self.neighbours.add(address, heard_ns, speaks_for_itself) {
             let reason = format!("there are {NEIGHBOURS_MAX} neighbors already");
             self.refuse(source, entry, address, &reason);
-            return None;
         }
-        Some(address)
     }
 
     fn refuse(&self, source: SocketAddr, entry: &ResolutionEntry<'_>, address: SocketAddr, reason: &str) {
@@ -353,45 +341,40 @@ impl Gossip {
     }
 
     fn send_own_name(&mut self, to: SocketAddr) {
-        let is_free = self.is_bootstrap(to);
-        if !is_free && !self.neighbours.contains(to) {
-            return; // It went while it waited for its turn.
+        if !self.is_bootstrap(to) {
+            let length = self.own_frame.len();
+            let Some(budget) = self.neighbours.budget(to) else {
+                return; // It went while it waited for its turn.
+            };
+            if !budget.spend(length) {
+                self.parts.counters.held_back.increment_release();
+                return;
+            }
         }
-        if is_free || self.neighbours.pay(to, self.own_frame.len()) {
-            self.send(&self.own_frame, to);
-        } else {
-            self.parts.counters.held_back.increment_release();
-        }
+        self.send(&self.own_frame, to);
     }
 
     /// Sends the names in frames, from the one that the neighbour was not told of the last time.
     fn send_all_names(&mut self, to: SocketAddr, now_ns: i64) {
-        if !self.neighbours.contains(to) {
-            return;
-        }
+        let entries: Vec<_> = self.names.entries(now_ns).collect();
+        let first = self.neighbours.next_entry(to, entries.len());
+        let turned = entries[first..].iter().chain(&entries[..first]);
         let is_free = self.is_bootstrap(to);
-        let mut budget = if is_free {
-            usize::MAX
-        } else {
-            self.neighbours.credit(to)
+        let Some(budget) = self.neighbours.budget(to) else {
+            return;
         };
-        let (affordable, total) = {
-            let entries: Vec<_> = self.names.entries(now_ns).collect();
-            let first = self.neighbours.next_entry(to, entries.len());
-            let turned = entries[first..].iter().chain(&entries[..first]);
-            (frames(turned, self.parts.mtu_length, &mut budget), entries.len())
-        };
-        let told_count: usize = affordable.iter().map(|frame| frame.entry_count).sum();
-        for frame in &affordable {
-            if is_free || self.neighbours.pay(to, frame.bytes.len()) {
-                self.send(&frame.bytes, to);
-            }
+        let mut unlimited = UNLIMITED;
+        let budget = if is_free { &mut unlimited } else { budget };
+        let told = frames(turned, self.parts.mtu_length, budget);
+        let total = entries.len();
+        let told_count: usize = told.iter().map(|frame| frame.entry_count).sum();
+        for frame in &told {
+            self.send(&frame.bytes, to);
         }
         if told_count < total {
             self.parts.counters.held_back.increment_release();
         }
-        let next = self.neighbours.next_entry(to, total) + told_count;
-        self.neighbours.set_next_entry(to, next);
+        self.neighbours.set_next_entry(to, first + told_count);
     }
 
     fn send(&self, frame: &[u8], to: SocketAddr) {
@@ -412,11 +395,11 @@ struct Frame {
     entry_count: usize,
 }
 
-/// Frames of as many of the entries as the budget covers; takes from the budget what they cost.
+/// Frames of as many of the entries as the budget covers, which are spent.
 fn frames<'a>(
     entries: impl Iterator<Item = &'a ResolutionEntry<'a>>,
     mtu_length: usize,
-    budget: &mut usize,
+    budget: &mut Budget,
 ) -> Vec<Frame> {
     let mut frames: Vec<Frame> = Vec::new();
     for entry in entries {
@@ -425,10 +408,9 @@ fn frames<'a>(
             .last()
             .is_none_or(|frame| frame.bytes.len() + length > mtu_length);
         let cost = length + if begins { HEADER_LENGTH } else { 0 };
-        let Some(rest) = budget.checked_sub(cost) else {
+        if !budget.spend(cost) {
             break;
-        };
-        *budget = rest;
+        }
         if begins {
             frames.push(Frame {
                 bytes: vec![0; HEADER_LENGTH],
@@ -457,7 +439,7 @@ fn own_frame(identity: &Identity) -> Vec<u8> {
         address: identity.address.ip(),
         name: Cow::Borrowed(&identity.name),
     };
-    let frame = frames(std::iter::once(&entry), usize::MAX, &mut usize::MAX.clone());
+    let frame = frames(std::iter::once(&entry), usize::MAX, &mut UNLIMITED.clone());
     frame
         .into_iter()
         .next()

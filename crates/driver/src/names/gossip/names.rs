@@ -1,4 +1,4 @@
-//! The names that other drivers told of, each with its address and when its driver was last heard.
+//! The names of other drivers, each with its address and when its driver was last heard.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

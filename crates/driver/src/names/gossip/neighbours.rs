@@ -1,21 +1,20 @@
-//! The drivers that this one tells of itself and of others, and how much each may be sent.
+//! The drivers to which this one sends names, and how much each may be sent.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use crate::budget::Budget;
+
 /// Neighbours at once.
 pub(super) const NEIGHBOURS_MAX: usize = 1024;
-/// Most bytes that a neighbour can have in store.
-const CREDIT_MAX: usize = 64 * 1024;
+/// What one may be sent before it has said anything: another driver may have told of it.
+const ALLOWANCE: usize = 512;
 
 /// One of them.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Neighbour {
     last_heard_ns: i64,
-    /// A datagram came from it.
-    has_spoken: bool,
-    /// Bytes that came from it, or were about it before it spoke, and were not spent on it yet.
-    credit: usize,
+    budget: Budget,
     /// Which entry of the table of names it is told next.
     next_entry: usize,
 }
@@ -60,45 +59,19 @@ impl Neighbours {
         if has_room {
             let neighbour = Neighbour {
                 last_heard_ns: heard_ns,
-                ..Neighbour::default()
+                budget: Budget::with_allowance(ALLOWANCE),
+                next_entry: 0,
             };
             self.known.insert(address, neighbour);
         }
         has_room
     }
 
-    /// Notes bytes that came from a neighbour.
-    pub(super) fn earn(&mut self, address: SocketAddr, bytes: usize) {
-        if let Some(neighbour) = self.known.get_mut(&address) {
-            neighbour.has_spoken = true;
-            neighbour.credit = (neighbour.credit + bytes).min(CREDIT_MAX);
-        }
-    }
-
-    /// Notes bytes that another sent about a neighbour. False if it speaks for itself, and does not need them.
-    pub(super) fn earn_from_another(&mut self, address: SocketAddr, bytes: usize) -> bool {
-        match self.known.get_mut(&address) {
-            Some(neighbour) if !neighbour.has_spoken => {
-                neighbour.credit = (neighbour.credit + bytes).min(CREDIT_MAX);
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// Bytes that a neighbour may still be sent.
-    pub(super) fn credit(&self, address: SocketAddr) -> usize {
-        self.known.get(&address).map_or(0, |neighbour| neighbour.credit)
-    }
-
-    /// Spends credit on a datagram of this length. False, with nothing spent, when there is not enough.
-    pub(super) fn pay(&mut self, address: SocketAddr, bytes: usize) -> bool {
-        let Some(neighbour) = self.known.get_mut(&address) else {
-            return false;
-        };
-        let rest = neighbour.credit.checked_sub(bytes);
-        neighbour.credit = rest.unwrap_or(neighbour.credit);
-        rest.is_some()
+    /// What a neighbour may be sent.
+    pub(super) fn budget(&mut self, address: SocketAddr) -> Option<&mut Budget> {
+        self.known
+            .get_mut(&address)
+            .map(|neighbour| &mut neighbour.budget)
     }
 
     /// Which of `count` entries a neighbour is told next.
@@ -141,22 +114,6 @@ mod tests {
         assert_eq!(neighbours.addresses().collect::<Vec<_>>(), [at(2)]);
         neighbours.expire(15);
         assert_eq!(neighbours.len(), 0);
-    }
-
-    #[test]
-    fn no_more_is_spent_on_a_neighbour_than_it_earned() {
-        let mut neighbours = Neighbours::new(10);
-        neighbours.earn(at(1), 100);
-        assert_eq!(neighbours.credit(at(1)), 0, "it is no neighbour yet");
-        neighbours.add(at(1), 0, true);
-        assert!(neighbours.earn_from_another(at(1), 20));
-        neighbours.earn(at(1), 30);
-        assert!(!neighbours.earn_from_another(at(1), 20), "it has spoken");
-        assert!(!neighbours.pay(at(1), 51));
-        assert!(neighbours.pay(at(1), 30));
-        assert_eq!(neighbours.credit(at(1)), 20);
-        neighbours.earn(at(1), usize::MAX / 2);
-        assert_eq!(neighbours.credit(at(1)), CREDIT_MAX);
     }
 
     #[test]

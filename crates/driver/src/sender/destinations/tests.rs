@@ -1,21 +1,16 @@
 //! Who is on the list, who leaves it, and whom it serves.
 
-use super::*;
 use headrace_buffers::AtomicBuffer;
+use headrace_buffers::counters::Counter;
+
+use super::*;
+use crate::endpoint::{AddedDestination, DestinationChange};
+use crate::names::Following;
 
 const S: i64 = 1_000_000_000;
 
 fn at(text: &str) -> SocketAddr {
     text.parse().unwrap()
-}
-
-fn added(registration_id: i64, name: &str) -> AddedDestination {
-    AddedDestination {
-        registration_id,
-        name: name.to_owned(),
-        address: name.parse().ok(),
-        group: None,
-    }
 }
 
 fn reached(destinations: &Destinations) -> Vec<String> {
@@ -36,6 +31,35 @@ impl Destinations {
         }
         heard
     }
+
+    fn manual(&mut self) -> &mut ManualDestinations {
+        match self {
+            Self::Manual(manual) => manual,
+            _ => panic!("clients add nothing to this channel"),
+        }
+    }
+
+    fn add(&mut self, registration_id: i64, name: &str) {
+        let added = AddedDestination {
+            registration_id,
+            name: name.to_owned(),
+            address: name.parse().ok(),
+            group: None,
+        };
+        self.change(DestinationChange::Add(added));
+    }
+
+    fn change(&mut self, change: DestinationChange) -> Changed {
+        self.manual().change(change, 0)
+    }
+
+    fn remove(&mut self, name: &str, address: &str) -> Changed {
+        self.change(DestinationChange::Remove {
+            name: name.to_owned(),
+            address: at(address),
+            interface: None,
+        })
+    }
 }
 
 fn counter() -> Counter {
@@ -53,7 +77,7 @@ fn a_connected_socket_has_its_peer_and_learns_no_other() {
 
 #[test]
 fn a_stream_of_answers_that_no_receiver_asked_for_goes_nowhere() {
-    let mut destinations = Destinations::new(&SendDestinations::Askers);
+    let mut destinations = Destinations::new(&SendDestinations::Response);
     assert_eq!(destinations.status_message(1, at("10.0.0.2:5"), 0), Heard::Known);
     assert_eq!(reached(&destinations), [""; 0]);
     assert_eq!(destinations.send_to_each(8, |_| Some(8)), 0);
@@ -112,8 +136,8 @@ fn the_list_does_not_grow_without_end() {
 #[test]
 fn an_added_destination_may_answer_from_another_of_its_addresses_until_it_is_heard() {
     let mut destinations = Destinations::new(&SendDestinations::Manual(counter()));
-    destinations.add(added(1, "10.0.0.1:5"), 0);
-    destinations.add(added(2, "10.0.0.2:5"), 0);
+    destinations.add(1, "10.0.0.1:5");
+    destinations.add(2, "10.0.0.2:5");
     let mut hear = |receiver_id, source, now_ns| destinations.status_message(receiver_id, at(source), now_ns);
     assert_eq!(hear(1, "10.0.0.1:5", 0), Heard::Known);
     assert_eq!(hear(2, "10.0.1.2:6", 0), Heard::Stranger, "another port");
@@ -142,14 +166,14 @@ fn added_destinations_stay_until_they_are_removed() {
         (3, "10.0.0.2:5"),
         (4, "host:5"),
     ] {
-        destinations.add(added(registration_id, name), 0);
+        destinations.add(registration_id, name);
     }
     destinations.begin_turn(100 * S);
     assert_eq!(reached(&destinations), ["10.0.0.3:5", "10.0.0.2:5", "10.0.0.2:5"]);
-    destinations.remove_one("10.0.0.2:5", at("10.0.0.2:5"), None);
-    destinations.remove_id(2);
-    destinations.remove_id(77);
-    destinations.remove_one("other:5", at("10.0.0.8:5"), None);
+    destinations.remove("10.0.0.2:5", "10.0.0.2:5");
+    destinations.change(DestinationChange::RemoveById(2));
+    destinations.change(DestinationChange::RemoveById(77));
+    destinations.remove("other:5", "10.0.0.8:5");
     assert_eq!(
         (reached(&destinations), count.get()),
         (vec!["10.0.0.2:5".to_owned()], 2)
@@ -160,7 +184,7 @@ fn added_destinations_stay_until_they_are_removed() {
 fn the_least_that_any_took_counts_but_one_that_cannot_be_reached_holds_no_other() {
     let mut destinations = Destinations::new(&SendDestinations::Manual(counter()));
     for (registration_id, name) in [(1, "10.0.0.1:5"), (2, "10.0.0.2:5"), (3, "10.0.0.3:5")] {
-        destinations.add(added(registration_id, name), 0);
+        destinations.add(registration_id, name);
     }
     let mut taken = [Some(8), None, Some(5)].into_iter();
     assert_eq!(destinations.send_to_each(8, |_| taken.next().flatten()), 5);
@@ -176,11 +200,22 @@ fn the_least_that_any_took_counts_but_one_that_cannot_be_reached_holds_no_other(
 #[test]
 fn an_error_is_told_of_the_destination_that_was_added_for_its_receiver() {
     let mut destinations = Destinations::new(&SendDestinations::Manual(counter()));
-    destinations.add(added(7, "10.0.0.1:5"), 0);
-    assert_eq!(destinations.registration_id_of(9, at("10.0.0.1:5")), Some(7));
+    destinations.add(7, "10.0.0.1:5");
+    let mut registration_id_of = |receiver_id, source, group| {
+        let manual = destinations.manual();
+        manual.registration_id_of(receiver_id, at(source), group)
+    };
+    assert_eq!(registration_id_of(9, "10.0.0.1:5", None), Some(7));
+    assert_eq!(registration_id_of(8, "10.0.0.2:5", None), None);
+    assert_eq!(
+        registration_id_of(8, "10.0.0.2:5", Some(0)),
+        Some(7),
+        "through its sockets"
+    );
+    assert_eq!(registration_id_of(8, "10.0.0.2:5", Some(1)), None);
     assert_eq!(destinations.status_message(9, at("10.0.0.1:5"), 0), Heard::Known);
-    assert_eq!(destinations.registration_id_of(9, at("192.168.0.1:5")), Some(7));
-    assert_eq!(destinations.registration_id_of(8, at("10.0.0.2:5")), None);
+    let manual = destinations.manual();
+    assert_eq!(manual.registration_id_of(9, at("192.168.0.1:5"), None), Some(7));
     assert_eq!(
         destinations.status_message(8, at("10.0.0.4:5"), 0),
         Heard::Stranger
@@ -190,21 +225,29 @@ fn an_error_is_told_of_the_destination_that_was_added_for_its_receiver() {
 #[test]
 fn a_silent_name_is_looked_up_again_once_in_a_while() {
     let mut destinations = Destinations::new(&SendDestinations::Manual(counter()));
-    destinations.add(added(1, "host:5"), 0);
-    destinations.add(added(2, "host:5"), 0);
-    destinations.add(added(3, "10.0.0.1:5"), 0);
+    destinations.add(1, "host:5");
+    destinations.add(2, "host:5");
+    destinations.add(3, "10.0.0.1:5");
     let following = Following::within(S).unwrap();
-    let mut take = |now_ns| destinations.take_silent_name(following, now_ns);
+    let mut take = |now_ns| destinations.manual().take_silent_name(following, now_ns);
     assert_eq!(take(S / 2), None);
     assert_eq!(take(S / 2 + 1).as_deref(), Some("host:5"));
     assert_eq!(take(S / 2 + 2), None);
     assert_eq!(take(S + 2).as_deref(), Some("host:5"));
-    assert!(destinations.set_address("host:5", at("10.0.0.4:5")));
-    assert!(!destinations.set_address("host:5", at("10.0.0.4:5")));
+    let mut move_it = || {
+        destinations.change(DestinationChange::Move {
+            name: "host:5".to_owned(),
+            address: at("10.0.0.4:5"),
+        })
+    };
+    assert_eq!((move_it(), move_it()), (Changed::Moved, Changed::NoReceiver));
     assert_eq!(reached(&destinations).len(), 3);
     destinations.status_message(1, at("10.0.0.4:5"), 9 * S);
     assert_eq!(
-        destinations.take_silent_name(following, 9 * S + 1).as_deref(),
+        destinations
+            .manual()
+            .take_silent_name(following, 9 * S + 1)
+            .as_deref(),
         Some("host:5"),
         "the second is silent"
     );
@@ -214,13 +257,13 @@ fn a_silent_name_is_looked_up_again_once_in_a_while() {
 fn of_many_silent_names_each_has_its_turn() {
     let mut destinations = Destinations::new(&SendDestinations::Manual(counter()));
     for id in 0..100 {
-        destinations.add(added(id, &format!("host-{id}:5")), 0);
+        destinations.add(id, &format!("host-{id}:5"));
     }
     let following = Following::within(S).unwrap();
     let mut asked = std::collections::HashSet::new();
     for check in 0..10 {
         for _ in 0..10 {
-            asked.extend(destinations.take_silent_name(following, S + check * S));
+            asked.extend(destinations.manual().take_silent_name(following, S + check * S));
         }
     }
     assert_eq!(asked.len(), 100);
@@ -229,7 +272,7 @@ fn of_many_silent_names_each_has_its_turn() {
 #[test]
 fn what_is_not_believed_changes_nothing() {
     let mut destinations = Destinations::new(&SendDestinations::Manual(counter()));
-    destinations.change(DestinationChange::Add(added(1, "10.0.0.2:5")), 0);
+    destinations.add(1, "10.0.0.2:5");
     // Its receiver answers from another address.
     assert_eq!(destinations.speaker(7, at("10.0.0.3:5"), 0), Heard::Possible);
     assert!(destinations.admit(7, at("10.0.0.3:5"), 0));

@@ -127,24 +127,15 @@ impl SubscriptionParams {
         })
     }
 
-    /// Fails if the channel names a group that the open endpoint of `existing_channel` does not claim.
-    pub fn check_group_tag(
-        &self,
-        channel: &str,
-        existing: Option<i64>,
-        existing_channel: &str,
-    ) -> Result<(), ChannelError> {
-        match self.group_tag {
-            Some(own) if existing != Some(own) => {
-                let other = existing.map_or_else(|| "none".to_owned(), |tag| tag.to_string());
-                Err(ChannelError::generic(format!(
-                    "{}={own} does not match existing value of {other}: existingChannel={existing_channel} \
-                     channel={channel}",
-                    keys::GROUP_TAG
-                )))
-            }
-            _ => Ok(()),
-        }
+    /// A sentence if the channel names another group than the open endpoint claims, whose receivers keep their own.
+    pub fn group_tag_without_effect(&self, claimed: Option<i64>) -> Option<String> {
+        let own = self.group_tag.filter(|_| self.group_tag != claimed)?;
+        let key = keys::GROUP_TAG;
+        let has = claimed.map_or_else(|| format!("without {key}"), |tag| format!("with {key}={tag}"));
+        Some(format!(
+            "channel parameter {key}={own} has no effect here: the endpoint was opened {has}; give all subscriptions to \
+             the endpoint the same value"
+        ))
     }
 
     /// One sentence for each parameter of the channel that has no effect, since the first subscription to the stream there

@@ -4,33 +4,30 @@ use super::{UdpChannel, UdpChannelKind};
 use crate::channel::{ChannelDefaults, ChannelError, keys};
 
 impl UdpChannel {
-    /// True if this channel names the endpoint of `existing` by its tag.
+    /// True if this channel names the endpoint of `existing` by one of the tags that the endpoint has.
     ///
     /// Fails if the tag is the same and the addresses are not. Addresses are compared as they resolve now.
-    pub fn matches_tag(&self, existing: &UdpChannel) -> Result<bool, ChannelError> {
-        if self.channel_tag.is_none() || self.channel_tag != existing.channel_tag {
+    pub fn matches_tag(&self, existing: &UdpChannel, tags: &[i64]) -> Result<bool, ChannelError> {
+        let Some(tag) = self.channel_tag.filter(|tag| tags.contains(tag)) else {
             return Ok(false);
-        }
+        };
         if !self.kind.has_peer() && self.kind != existing.kind {
             return Err(ChannelError::generic(format!(
-                "matching tag={} has mismatched control-mode: {} <> {}",
-                self.channel_tag.unwrap_or_default(),
-                self.uri,
-                existing.uri
+                "matching tag={tag} has mismatched control-mode: {} <> {}",
+                self.uri, existing.uri
             )));
         }
         if self.is_wildcard() || (self.remote == existing.remote && self.local == existing.local) {
             return Ok(true);
         }
         Err(ChannelError::generic(format!(
-            "matching tag={} has mismatched endpoint or control: {} <> {}",
-            self.channel_tag.unwrap_or_default(),
-            self.uri,
-            existing.uri
+            "matching tag={tag} has mismatched endpoint or control: {} <> {}",
+            self.uri, existing.uri
         )))
     }
 
-    /// True if this channel and `existing` share an endpoint by their addresses.
+    /// True if this channel and `existing` share an endpoint by their addresses. One that was opened without a tag takes
+    /// channels of any.
     pub fn matches_canonical_form(&self, existing: &UdpChannel) -> bool {
         let tags_differ =
             matches!((self.channel_tag, existing.channel_tag), (Some(own), Some(other)) if own != other);

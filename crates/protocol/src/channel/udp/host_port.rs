@@ -41,8 +41,9 @@ impl<'a> HostPort<'a> {
                 (None, Port::Optional) if rest.is_empty() => 0,
                 (None, _) => return Err(format!("[address]:port is required for ipv6: {text}")),
             };
+            // An IPv4 address in the notation of IPv6 is reached over IPv4.
             return Ok(Self {
-                host: Host::Literal(address.into()),
+                host: Host::Literal(address.to_canonical()),
                 port,
             });
         }
@@ -116,6 +117,11 @@ mod tests {
         };
         assert_eq!(parse("[::1]:7"), Ok(v6));
         assert_eq!(parse("[::1%eth0]:7"), Ok(v6));
+        let mapped = HostPort {
+            host: Host::Literal("127.0.0.1".parse().unwrap()),
+            port: 7,
+        };
+        assert_eq!(parse("[::ffff:127.0.0.1]:7"), Ok(mapped));
         assert_eq!(HostPort::parse("127.0.0.1", Port::Optional), Ok(v4(0)));
         assert_eq!(
             HostPort::parse("[::1]", Port::Optional),

@@ -36,11 +36,15 @@ pub(super) fn select(
     }
 }
 
-/// The local address that a text means which is written like an `interface` parameter.
+/// The local address that a text means which is written like an `interface` parameter. Of a whole address the system
+/// knows whether a socket can be bound there: no interface lists 127.0.0.2.
 pub(super) fn of_text(text: &str, environment: &UdpEnvironment<'_>) -> Result<SocketAddr, ChannelError> {
     let mut uri = ChannelUri::parse("aeron:udp")?;
     uri.put(keys::INTERFACE, text)?;
-    select(&uri, wildcard(text.starts_with('[')), environment)
+    match wanted(&uri, environment)? {
+        Wanted::Network { address, prefix } if prefix == bits(address.ip()) => Ok(address),
+        _ => select(&uri, wildcard(text.starts_with('[')), environment),
+    }
 }
 
 /// The interface to reach the group `group` through, and the port that the channel gives with it: without a word of
@@ -104,12 +108,16 @@ fn wanted<'a>(uri: &'a ChannelUri, environment: &UdpEnvironment<'_>) -> Result<W
     if address.ip().is_unspecified() {
         return Ok(Wanted::Any { port: address.port() });
     }
-    let bits = if address.is_ipv6() { 128 } else { 32 };
+    let bits = bits(address.ip());
     let prefix = prefix.unwrap_or(bits);
     if prefix > bits {
         return Err(invalid("invalid prefix length"));
     }
     Ok(Wanted::Network { address, prefix })
+}
+
+fn bits(address: IpAddr) -> u8 {
+    if address.is_ipv6() { 128 } else { 32 }
 }
 
 fn invalid(uri: &ChannelUri, fault: &str) -> ChannelError {

@@ -97,7 +97,8 @@ pub struct UdpChannel {
     pub socket_rcvbuf_length: Option<usize>,
 }
 
-/// The local address that `text` means: `address[:port][/prefix]` or `{name}[:port]`, as in the parameter `interface`.
+/// The local address that `text` means: `address[:port][/prefix]` or `{name}[:port]`, as in the parameter `interface`. But an
+/// address without a prefix means itself, whether or not an interface has it.
 pub fn local_address(text: &str, environment: &UdpEnvironment<'_>) -> Result<SocketAddr, ChannelError> {
     interface::of_text(text, environment)
 }

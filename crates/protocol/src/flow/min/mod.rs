@@ -67,7 +67,7 @@ impl MinFlowControl {
     }
 
     /// Newcomers hold back receivers only: the first of all is let in wherever it is.
-    fn held_limit(&mut self, now_ns: i64) -> i64 {
+    fn held_limit(&self, now_ns: i64) -> i64 {
         let held = self.newcomers.held_limit(now_ns);
         held.filter(|_| !self.receivers.is_empty()).unwrap_or(UNLIMITED)
     }
@@ -119,7 +119,7 @@ impl FlowControl for MinFlowControl {
                 is_leaving: false,
             });
             lowest = lowest.min(allowed);
-            self.newcomers.on_admitted(message.receiver_id, now_ns);
+            self.newcomers.on_admitted(message.receiver_id);
         }
         if !self.has_required_receivers() {
             limit
@@ -147,7 +147,7 @@ impl FlowControl for MinFlowControl {
     }
 
     fn awaits_first_receiver(&self, now_ns: i64) -> bool {
-        self.receivers.is_empty() && self.newcomers.are_awaited(now_ns)
+        self.receivers.is_empty() && self.newcomers.held_limit(now_ns).is_some()
     }
 
     fn on_trigger_setup(&mut self, message: &StatusMessage) {

@@ -1,1 +1,1 @@
-"""Following a recording from history to live and back: see ``docs/design/0038-follow.md``."""
+"""Following a recording from history to live and back: see ``docs/internals/archive.md``."""

@@ -1,4 +1,4 @@
-"""A recording as one stream without an end: what is recorded, then what is published."""
+"""A recording and its publisher's live stream as one endless stream."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import threading
 from typing import TYPE_CHECKING
 
 from headrace import aio
-from headrace._arguments import checked_class
-from headrace._closing import EitherClosing
-from headrace._exceptions import ClosedError
-from headrace._fork import is_own
-from headrace.archive.client.following.machine import Follower, FollowState
+from headrace._base.closing import EitherClosing
+from headrace._base.exceptions import ClosedError
+from headrace._base.fork import is_own
+from headrace.archive.client.following.machine import Follower
+from headrace.archive.client.following.states import FollowState
 from headrace.client import FragmentBatch
 
 if TYPE_CHECKING:
@@ -28,17 +28,16 @@ _STEADY_WAIT_S = 0.05
 _CHANGE_WAIT_S = 0.001
 
 
-@checked_class
 class Follow(EitherClosing):
-    """The messages of a recording and then those of its publisher, each once, in order, without an end.
+    """The messages of a recording and then those of its publisher, each once, in order, endlessly.
 
-    Made with :meth:`headrace.Archive.follow`. An iterator, also with ``async for``, and a context manager. It goes back
+    Made with :meth:`headrace.Archive.follow`. An iterator, also with ``async for``, and a context manager. It returns
     to the archive when the live stream is lost, and then to the live stream, as often as that happens. Used by one
     thread at a time, or by the coroutines of one event loop; any thread may close it, which ends the iteration.
     """
 
     def __init__(self, follower: Follower) -> None:
-        """What :meth:`headrace.Archive.follow` calls."""
+        """Called by :meth:`headrace.Archive.follow`."""
         self._follower = follower
         self._until_step = 0
         self._turns = aio.Turns()
@@ -48,7 +47,7 @@ class Follow(EitherClosing):
 
     @property
     def state(self) -> FollowState:
-        """What it does now."""
+        """The state."""
         return self._follower.state
 
     @property
@@ -58,9 +57,9 @@ class Follow(EitherClosing):
 
     @property
     def position(self) -> int | None:
-        """Where the last message ends that was given: following from there again misses nothing.
+        """The end of the last delivered message: following from there again misses nothing.
 
-        ``None`` until the archive has said where the recording begins, if no position was given.
+        If `from_position` was not a number, ``None`` until the archive has sent the start of the recording.
         """
         return self._follower.position
 
@@ -68,10 +67,10 @@ class Follow(EitherClosing):
         """Take one message; ``None`` if none has arrived. Never blocks.
 
         Raises:
-            ArchiveError: The recording is unknown, or does not have the position, as its ``code`` says; each poll from
-                then on raises it.
-            ArchiveTimeoutError: The archive was needed and could not be reached for ``timeout_s``.
-            ClosedError: It is closed, or its client is.
+            ArchiveError: The recording is unknown, or does not have the position; ``code`` tells which. Each later poll
+                raises it again.
+            ArchiveTimeoutError: The archive could not be reached for ``timeout_s`` while it was needed.
+            ClosedError: This, or its client, is closed.
         """
         follower = self._follower
         if self._until_step <= 0:
@@ -96,7 +95,7 @@ class Follow(EitherClosing):
 
         Raises:
             ConfigError: The limit is below 0.
-            ArchiveError: As :meth:`poll_message`. Other exceptions too.
+            ArchiveError: As :meth:`poll_message`, which also raises others.
         """
         self._step()
         source = self._follower.source
@@ -118,7 +117,7 @@ class Follow(EitherClosing):
             The message; ``None`` when the time is over.
 
         Raises:
-            ArchiveError: As :meth:`poll_message`. Other exceptions too.
+            ArchiveError: As :meth:`poll_message`, which also raises others.
         """
         clock = self._follower.clock
         deadline = clock.deadline(timeout_s)
@@ -140,7 +139,7 @@ class Follow(EitherClosing):
         return self
 
     def __next__(self) -> Message:
-        """The next message, waited for as :meth:`receive` does; ends when this program has closed it."""
+        """Wait for the next message as :meth:`receive` does; the iteration ends when this program closes it."""
         try:
             message = self.receive()
         except ClosedError:
@@ -154,7 +153,7 @@ class Follow(EitherClosing):
         return self
 
     async def __anext__(self) -> Message:
-        """The next message, without blocking the event loop. Cancelling it takes nothing."""
+        """Wait for the next message without blocking the event loop. Cancelling loses no message."""
         await self._turns.begin()
         try:
             while (message := self.poll_message()) is None:
@@ -195,7 +194,7 @@ class Follow(EitherClosing):
         self._until_step = _MESSAGES_A_STEP if is_steady else 0
 
     def _accepted(self, message: Message) -> Message | None:
-        """A message, unless it may come from a stream that began after the one that is followed had gone."""
+        """The message, unless it may come from a stream that began after the followed one had ended."""
         self._until_step -= 1
         source = self._follower.source
         if source is None or source.image is None or source.image.is_closed:

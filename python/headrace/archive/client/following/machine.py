@@ -1,59 +1,37 @@
-"""The states between a recording's history and its live stream: ``docs/design/0038-follow.md`` has the table.
+"""Moves from a recording's history to its live stream and back.
 
 The machine never waits. Its owner calls :meth:`Follower.step` again and again, and between the steps takes messages
-from :attr:`Follower.source`, saying :meth:`Follower.delivered` for what it gives to the program.
+from :attr:`Follower.source`, calling :meth:`Follower.delivered` for those that it passes to the program.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, Literal
 
-from headrace._exceptions import ArchiveError, ArchiveTimeoutError, AuthenticationError, HeadraceError
-from headrace._logging import ARCHIVE
-from headrace.archive.client import requests
+from headrace._base.exceptions import ArchiveError, ArchiveTimeoutError, AuthenticationError, HeadraceError
+from headrace._base.logging import ARCHIVE
+from headrace._base.states import Life, LoggedEvents
+from headrace.archive.client import calls
+from headrace.archive.client.backoff import Backoff
 from headrace.archive.client.following.sources import Address, LiveSource, ReplaySource, Source
-from headrace.archive.client.pauses import Pauses
+from headrace.archive.client.following.states import FOLLOW, FollowState
 from headrace.archive.client.replay import ReplayRange
 from headrace.archive.protocol.codes import ErrorCode
 
 if TYPE_CHECKING:
     from headrace.archive.client.exchange import Exchange, Steps
-    from headrace.archive.client.link import ArchiveLink
+    from headrace.archive.client.session_link import ArchiveLink
     from headrace.archive.protocol.descriptor import RecordingDescriptor
     from headrace.client import Client
     from headrace.clock import Clock
 
-__all__ = ["FollowState", "Followed", "Follower"]
+__all__ = ["Followed", "Follower"]
 
 # How many dropped messages a step may take, so that it stays short.
 _DROPPED_A_STEP = 4096
 _LINK_INTERVAL_S = 0.1
-
-
-class FollowState(Enum):
-    """Where a :class:`headrace.archive.Follow` is."""
-
-    CONNECTING = "connecting"
-    """No session with the archive, and one is needed."""
-    LOOKING = "looking"
-    """The archive is asked how far the recording goes."""
-    OPENING = "opening"
-    """A replay was asked for."""
-    REPLAYING = "replaying"
-    """Messages come from the archive."""
-    JOINING = "joining"
-    """Messages come from the archive, and the live stream is about to take over."""
-    LIVE = "live"
-    """Messages come from the publisher."""
-    WAITING = "waiting"
-    """All was delivered, and the recording has stopped: it may be extended."""
-    FAILED = "failed"
-    """Nothing more comes; polls raise the reason."""
-    CLOSED = "closed"
-    """This program has closed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +40,10 @@ class Followed:
 
     Attributes:
         recording_id: Which recording.
-        begin: A position, or the start of the recording, or what is published from now on.
-        live: Where the publisher sends; ``None`` for where the archive recorded it.
+        begin: A position, the start of the recording, or the present end of the live stream.
+        live: Where the publisher sends; ``None`` for the recorded channel.
         replay: Where the archive is to replay to.
-        timeout_s: How long nothing may go on.
+        timeout_s: How long it may make no progress.
     """
 
     recording_id: int
@@ -77,19 +55,19 @@ class Followed:
 
 @dataclass(frozen=True, slots=True)
 class _Extent:
-    """A recording, and how far it goes."""
+    """A recording, and its extent."""
 
     descriptor: RecordingDescriptor
     end: int
 
 
 def _looked(recording_id: int) -> Steps[_Extent | None]:
-    found = yield from requests.find_recording(recording_id)
+    found = yield from calls.find_recording(recording_id)
     if found is None:
         return None
     if not found.is_active:
         return _Extent(found, found.stop_position)
-    return _Extent(found, (yield from requests.max_recorded_position(recording_id)))
+    return _Extent(found, (yield from calls.max_recorded_position(recording_id)))
 
 
 class Follower:
@@ -100,14 +78,15 @@ class Follower:
         self._clock = client.clock
         self._link = link
         self._what = what
-        self._state = FollowState.CONNECTING
+        self._life = Life(FOLLOW)
+        self._life.begin(LoggedEvents(ARCHIVE), "the program follows it", what.recording_id)
         self._replay: ReplaySource | None = None
         self._live: LiveSource | None = None
         self._extent: _Extent | None = None
         self._question: Exchange[_Extent | None] | None = None
         self._end_question: Exchange[int] | None = None
         self._asks_end_at = 0
-        self._pauses = Pauses(self._clock)
+        self._backoff = Backoff(self._clock)
         self._deadline = self._clock.deadline(what.timeout_s)
         self._next_link_step = self._clock.deadline(0)
         # A fault later begins a time-out of its own.
@@ -131,8 +110,8 @@ class Follower:
 
     @property
     def state(self) -> FollowState:
-        """Where it is."""
-        return self._state
+        """The state."""
+        return self._life.state
 
     @property
     def recording_id(self) -> int:
@@ -141,30 +120,30 @@ class Follower:
 
     @property
     def clock(self) -> Clock:
-        """Where it takes the time from."""
+        """The clock."""
         return self._clock
 
     @property
     def source(self) -> Source | None:
-        """What to take messages from now. What it gives counts only if its image has not closed meanwhile."""
-        if self._state is FollowState.LIVE:
+        """The source to take messages from now. A message counts only if the image has not closed meanwhile."""
+        if self.state is FollowState.LIVE:
             return self._live
-        return self._replay if self._state in (FollowState.REPLAYING, FollowState.JOINING) else None
+        return self._replay if self.state in (FollowState.REPLAYING, FollowState.JOINING) else None
 
     def delivered(self, position: int) -> None:
-        """The program was given all messages up to a position."""
+        """Note that the program has all messages up to a position."""
         self.position = position
         self._has_advanced = True
 
     def step(self) -> None:
-        """Do what can be done now. Never waits."""
-        step = self._steps.get(self._state)
+        """Do all work that needs no waiting."""
+        step = self._steps.get(self.state)
         if step is None:
             return
-        if self._state is not FollowState.LIVE or self._next_link_step.is_over:
+        if self.state is not FollowState.LIVE or self._next_link_step.is_over:
             self._next_link_step = self._clock.deadline(_LINK_INTERVAL_S)
             self._link.step()
-        needs_archive = self._state not in (FollowState.CONNECTING, FollowState.LIVE)
+        needs_archive = self.state not in (FollowState.CONNECTING, FollowState.LIVE)
         if needs_archive and not self._link.is_ready:
             self._fall_back(self._link.failure, FollowState.CONNECTING)
             return
@@ -172,9 +151,9 @@ class Follower:
 
     def close(self) -> None:
         """Leave the streams and the archive."""
-        if self._state is not FollowState.CLOSED:
+        if self.state is not FollowState.CLOSED:
             # First, so that a thread that reads a stream while it is left knows why that ends.
-            self._state = FollowState.CLOSED
+            self._life.enter(FollowState.CLOSED, "the program closes it")
             self._leave_streams()
             self._link.close()
 
@@ -182,7 +161,7 @@ class Follower:
 
     def _step_connecting(self) -> None:
         if self._link.is_ready:
-            self._enter(FollowState.LOOKING)
+            self._enter(FollowState.LOOKING, "the archive answers")
         elif isinstance(self._link.failure, AuthenticationError):
             # Another attempt would be rejected as well.
             self._fail(self._link.failure)
@@ -195,7 +174,7 @@ class Follower:
         if self._question is None:
             if self._deadline.is_over:
                 self._give_up()
-            elif self._pauses.is_over:
+            elif self._backoff.is_over:
                 self._question = self._link.ask(_looked(self._what.recording_id))
             return
         if self._question.is_done:
@@ -218,7 +197,7 @@ class Follower:
         else:
             if self._replay.image is not None:
                 self._asks_end_at = self._begin
-                self._enter(FollowState.REPLAYING)
+                self._enter(FollowState.REPLAYING, f"from position={self._begin}")
             elif self._deadline.is_over:
                 self._give_up()
 
@@ -227,7 +206,7 @@ class Follower:
             return
         if self._end_question is None:
             if self._begin >= self._asks_end_at:
-                self._end_question = self._link.ask(requests.max_recorded_position(self._what.recording_id))
+                self._end_question = self._link.ask(calls.max_recorded_position(self._what.recording_id))
         elif self._end_question.is_done:
             question, self._end_question = self._end_question, None
             try:
@@ -238,7 +217,7 @@ class Follower:
             assert self._extent is not None
             if self._begin >= self._asks_end_at - self._extent.descriptor.term_buffer_length // 4:
                 self._has_advanced = True
-                self._join_live()
+                self._join_live("there is little left to replay")
 
     def _step_joining(self) -> None:
         if self._replay is not None and self._ends_replay():
@@ -257,13 +236,13 @@ class Follower:
             self._left_by_live()
         elif self._replay is None:
             self.position = image.join_position
-            self._enter(FollowState.LIVE)
+            self._enter(FollowState.LIVE, "it begins with the live stream")
         elif image.position <= self._begin:
             # The replay has brought these messages already. Where the position lies, a message begins.
             if image.position < self._begin:
                 image.bounded_poll(_drop, self._begin, _DROPPED_A_STEP)
             if image.position == self._begin and not image.is_closed:
-                self._enter(FollowState.LIVE)
+                self._enter(FollowState.LIVE, "the live stream has the next message")
 
     def _step_live(self) -> None:
         assert self._live is not None
@@ -271,24 +250,25 @@ class Follower:
             self._fall_back(None)
 
     def _step_waiting(self) -> None:
-        if self._pauses.is_over:
-            self._pauses.begin()
+        if self._backoff.is_over:
+            self._backoff.begin()
             self._deadline = self._clock.deadline(self._what.timeout_s)
-            self._enter(FollowState.LOOKING)
+            self._enter(FollowState.LOOKING, "it may be extended by now")
 
     # --- between them ----------------------------------------------------------------------------------------------
 
     @property
     def _begin(self) -> int:
-        """Where the next message begins, once that is known."""
+        """The position of the next message, which must be known."""
         assert self.position is not None
         return self.position
 
-    def _enter(self, state: FollowState) -> None:
-        previous, self._state = self._state, state
+    def _enter(self, state: FollowState, reason: str) -> None:
+        previous = self.state
+        self._life.enter(state, reason)
         if state is FollowState.LIVE:
             self._has_advanced = True
-            self._pauses.reset()
+            self._backoff.reset()
             self._leave_replay()
             ARCHIVE.info("recording %d: live from position=%d", self._what.recording_id, self._begin)
             if self.on_live is not None:
@@ -299,7 +279,7 @@ class Follower:
                 self.on_left_live(self._begin)
 
     def _found(self, extent: _Extent | None) -> None:
-        """Go on from what the archive has said of the recording."""
+        """Continue with the archive's description of the recording."""
         what = self._what
         if extent is None:
             text = f"unknown recording id: {what.recording_id} (UNKNOWN_RECORDING)"
@@ -308,7 +288,7 @@ class Follower:
         self._extent = extent
         descriptor, end = extent.descriptor, extent.end
         if self.position is None and what.begin == "live" and descriptor.is_active:
-            self._join_live()
+            self._join_live("it begins with what is published from now on")
             return
         if self.position is None:
             self.position = end if what.begin == "live" else descriptor.start_position
@@ -320,14 +300,14 @@ class Follower:
             self._beyond(extent)
         elif position == end and not descriptor.is_active:
             self._has_advanced = True
-            self._enter(FollowState.WAITING)
+            self._enter(FollowState.WAITING, f"the recording has stopped at position={end}")
         else:
             where = ReplayRange(what.recording_id, position)
             self._replay = ReplaySource(self._client, self._link, what.replay, where)
-            self._enter(FollowState.OPENING)
+            self._enter(FollowState.OPENING, f"from position={position} of {end}")
 
     def _beyond(self, extent: _Extent) -> None:
-        """The position is greater than the end. After live messages the archive may only be about to record them."""
+        """Handle a position after the end. After live messages the archive may only be about to record them."""
         active = extent.descriptor.is_active
         text = f"position={self.position}: recording {self._what.recording_id} goes up to {extent.end}"
         error = self._error(text, ErrorCode.INVALID_POSITION)
@@ -336,25 +316,25 @@ class Follower:
         else:
             self._fail(error)
 
-    def _join_live(self) -> None:
+    def _join_live(self, reason: str) -> None:
         assert self._extent is not None
         descriptor = self._extent.descriptor
         address = self._what.live or Address(descriptor.stripped_channel, descriptor.stream_id)
         self._live = LiveSource(self._client, address, descriptor.session_id)
-        self._enter(FollowState.JOINING)
+        self._enter(FollowState.JOINING, reason)
 
     def _left_by_live(self) -> None:
-        """The live image has gone before it took over."""
+        """Handle a live image that ended before it took over."""
         if self._replay is None:
             self._fall_back(None)
             return
         assert self._live is not None
         self._live.close()
         self._live = None
-        self._enter(FollowState.REPLAYING)
+        self._enter(FollowState.REPLAYING, "the live stream has gone before it took over")
 
     def _ends_replay(self) -> bool:
-        """Whether the replay is over; then it goes on with what the archive says."""
+        """Whether the replay is over; if so, continues with the archive's next description."""
         assert self._replay is not None
         if not self._replay.is_over:
             return False
@@ -362,7 +342,7 @@ class Follower:
         return True
 
     def _refused(self, error: ArchiveError) -> None:
-        """The archive has answered with an error, or not at all."""
+        """Handle an error, or a missing answer, of the archive."""
         lasts = (ErrorCode.UNKNOWN_RECORDING, ErrorCode.UNAUTHORISED_ACTION)
         at_begin = self.position == self._what.begin and error.code in (
             ErrorCode.INVALID_POSITION,
@@ -374,19 +354,19 @@ class Follower:
             self._fall_back(error)
 
     def _fall_back(self, fault: HeadraceError | None, state: FollowState = FollowState.LOOKING) -> None:
-        """Leave all streams and ask the archive; the time-out begins here unless nothing has gone on since the last."""
+        """Leave all streams and ask the archive. Begins the time-out if it has advanced since the last one."""
         self._leave_streams()
         if self._has_advanced:
             self._has_advanced = False
             self._deadline = self._clock.deadline(self._what.timeout_s)
             self._fault = None
-            self._pauses.reset()
+            self._backoff.reset()
         else:
-            self._pauses.begin()
+            self._backoff.begin()
         if fault is not None:
             self._fault = fault
             ARCHIVE.info("recording %d: again after %s", self._what.recording_id, fault)
-        self._enter(state)
+        self._enter(state, "a stream ended" if fault is None else str(fault))
 
     def _leave_replay(self) -> None:
         if self._end_question is not None:
@@ -405,8 +385,8 @@ class Follower:
             self._live.close()
             self._live = None
 
-    def _give_up(self, text: str = "nothing went on") -> None:
-        """The time-out is over."""
+    def _give_up(self, text: str = "no progress") -> None:
+        """Raise the error when the time-out is over."""
         if self._fault is not None and not isinstance(self._fault, ArchiveTimeoutError):
             self._fail(self._fault)
             return
@@ -418,11 +398,11 @@ class Follower:
         self.error = error
         self._leave_streams()
         self._link.close()
-        self._enter(FollowState.FAILED)
+        self._enter(FollowState.FAILED, str(error))
 
     def _error(self, text: str, code: ErrorCode) -> ArchiveError:
         return ArchiveError(text, int(code), code.name, self._what.recording_id)
 
 
 def _drop(_payload: object, _header: object) -> None:
-    """What the replay has delivered."""
+    """Handler for messages that the replay has delivered."""

@@ -1,4 +1,4 @@
-"""What a program says of a recording that it follows."""
+"""The settings of a follow."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from headrace._arguments import check_fields
-from headrace._checks import check_callable, check_names, wrong
+from headrace._base.checks import check_callable, check_names, wrong
 from headrace.archive.client.following.follow import Follow
 from headrace.archive.client.following.machine import Followed, Follower
 from headrace.archive.client.following.sources import Address
-from headrace.archive.client.link import ArchiveLink
+from headrace.archive.client.session_link import ArchiveLink
 from headrace.channel import ChannelUri
 from headrace.positions import FRAME_ALIGNMENT
 
@@ -54,17 +53,14 @@ class _Settings:
     on_live: Callable[[int], object] | None = None
     on_left_live: Callable[[int], object] | None = None
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
 
 def follow(
     session: ArchiveSession, recording_id: int, begin: Begin, **settings: Unpack[FollowSettings]
 ) -> Follow:
-    """Begin to follow; nothing is asked yet.
+    """Begin to follow; sends no request yet.
 
     Raises:
-        ConfigError: An argument is unknown or wrong, or the live channel was given without its stream.
+        ConfigError: An argument is unknown or wrong, or there is a live channel without its stream.
     """
     names = [field.name for field in dataclasses.fields(_Settings)]
     check_names(settings, names, _RULE, others=("recording_id", "from_position"))
@@ -122,15 +118,15 @@ def _replay_address(chosen: _Settings, config: ArchiveClientConfig) -> Address:
 
 
 def _default_replay_channel(config: ArchiveClientConfig) -> str:
-    """The way by which the archive answers; over a network a port that the system chooses."""
-    answers = ChannelUri(config.response_channel)
-    if answers.is_response:
+    """The channel by which the archive answers; over a network with a port that the system chooses."""
+    responses = ChannelUri(config.response_channel)
+    if responses.is_response:
         return config.response_channel
-    endpoint = answers.get("endpoint")
+    endpoint = responses.get("endpoint")
     if endpoint is None:
         return "aeron:ipc"
     host, _, _ = endpoint.rpartition(":")
-    interface = answers.get("interface")
+    interface = responses.get("interface")
     return f"aeron:udp?endpoint={host}:0" + (f"|interface={interface}" if interface else "")
 
 

@@ -1,4 +1,4 @@
-"""What a follower reads from: a replay, or the live stream. Both are opened in steps that never wait."""
+"""The sources of a follower: a replay, or the live stream. Both are opened in steps that never wait."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headrace.archive.client import requests, steps
-from headrace.archive.client.link import added, given_up
+from headrace.archive.client import calls, steps
 from headrace.archive.client.replay import ReplayRange
+from headrace.archive.client.session_link import added, given_up
 from headrace.channel import ChannelUri
 from headrace.positions import signed_32
 
 if TYPE_CHECKING:
-    from headrace._exceptions import ArchiveError
-    from headrace.archive.client.link import ArchiveLink
+    from headrace._base.exceptions import ArchiveError
+    from headrace.archive.client.session_link import ArchiveLink
     from headrace.client import Client, ExclusivePublication, Image, Subscription
 
 __all__ = ["Address", "LiveSource", "ReplaySource", "Source"]
@@ -23,7 +23,7 @@ __all__ = ["Address", "LiveSource", "ReplaySource", "Source"]
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A channel and a stream on it; the paths by which it comes, for a channel that has no path of its own."""
+    """A channel and a stream on it, and the destinations of a channel with ``control-mode=manual``."""
 
     channel: str
     stream_id: int
@@ -42,17 +42,17 @@ class Source:
 
     @property
     def image(self) -> Image | None:
-        """The stream, once it is there; it stays here after it has ended."""
+        """The image, once there is one; also after it has ended."""
         return self._images[0] if self._images and self.subscription is not None else None
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more comes from it."""
+        """Whether it has ended."""
         image = self.image
         return image is not None and (image.is_closed or image.is_end_of_stream)
 
     def step(self) -> None:
-        """Go on with opening it.
+        """Continue to open it.
 
         Raises:
             HeadraceError: It cannot be opened.
@@ -64,7 +64,7 @@ class Source:
             self._opening = None
 
     def close(self) -> None:
-        """Read nothing more from it."""
+        """Stop reading."""
         opening, self._opening = self._opening, None
         if opening is not None:
             opening.close()
@@ -102,7 +102,7 @@ class LiveSource(Source):
 
 
 class ReplaySource(Source):
-    """A replay of a recording from a position to its end, and on while it is active."""
+    """A replay of a recording from a position to its end; it follows an active recording."""
 
     def __init__(self, client: Client, link: ArchiveLink, address: Address, what: ReplayRange) -> None:
         super().__init__(client)
@@ -116,17 +116,17 @@ class ReplaySource(Source):
 
     @property
     def late_error(self) -> ArchiveError | None:
-        """Why the archive ended it early, if it has said so."""
+        """Why the archive ended it early, if the archive has sent the reason."""
         return self._link.late_error(self._correlation_id)
 
     def close(self) -> None:
-        """Read nothing more from it, and have the archive stop it unless it has ended."""
+        """Stop reading, and ask the archive to stop the replay unless it has ended."""
         was_over = self.is_over
         super().close()
         self._undo.close()
         replay_id, self._replay_id = self._replay_id, None
         if replay_id is not None and not was_over and self._link.is_ready:
-            self._link.tell(requests.stop_replay(replay_id))
+            self._link.tell(calls.stop_replay(replay_id))
 
     def _opened(self) -> Generator[None, None, None]:
         channel, stream_id = self._address.channel, self._address.stream_id

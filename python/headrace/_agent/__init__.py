@@ -1,0 +1,1 @@
+"""Agents: what an archive and the parts of a cluster's member share."""

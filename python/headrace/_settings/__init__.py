@@ -1,0 +1,1 @@
+"""How settings are declared, checked and read, for driver, client, archive and cluster."""

@@ -1,0 +1,1 @@
+"""`headrace cluster demo`: three members on this machine, and what becomes of them when their leader is killed."""

@@ -1,0 +1,166 @@
+"""The other members: where this one hears them, and a stream to each. Cluster specification 1.2, 1.3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from headrace._base.exceptions import HeadraceError
+from headrace._base.results import OfferResult
+from headrace.channel import ChannelUri
+from headrace.cluster.member.member_lists import MemberLists
+from headrace.cluster.protocol.consensus import CommitPosition, NewLeadershipTerm
+from headrace.cluster.protocol.messages import MessageError, decode, encode
+
+if TYPE_CHECKING:
+    from headrace.client import ExclusivePublication, Header, Pending, Subscription
+    from headrace.cluster.common.members import Member
+    from headrace.cluster.member.context import Context
+
+__all__ = ["Peers"]
+
+_FRAGMENT_LIMIT = 10
+_ATTEMPTS = 3
+# After so long a member that could not be addressed, as its name was unknown, is tried again.
+_RETRY_NS = 1_000_000_000
+
+
+class Peers:
+    """The consensus stream of this member, and those to the others.
+
+    Args:
+        context: What the module's parts share.
+        on_message: Called with each message and its header.
+    """
+
+    def __init__(self, context: Context, on_message: Callable[[Any, Header], object]) -> None:
+        self._context = context
+        self._on_message = on_message
+        config = context.config
+        self._members = {
+            one.member_id: one for one in config.all_members if one.member_id != config.member_id
+        }
+        self._publications: dict[int, ExclusivePublication] = {}
+        self._pending: dict[int, Pending[ExclusivePublication]] = {}
+        self._retry_ns: dict[int, int] = {}
+        # On which session each was heard last.
+        self._sessions: dict[int, int] = {}
+        uri = ChannelUri(config.consensus_channel)
+        endpoint = uri.get("endpoint") or config.member.consensus_endpoint
+        self.subscription: Subscription | None = None
+        """Where members and backups are heard. A member that nobody could address, at a port that is free, has none."""
+        if self._members or not endpoint.endswith(":0"):
+            self.subscription = context.client.add_subscription(
+                uri.with_parameters(endpoint=endpoint), config.consensus_stream_id
+            )
+        self._lists = MemberLists(context, self)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def poll(self) -> int:
+        """Take what has come."""
+        if self.subscription is None:
+            return 0
+        return self.subscription.poll(self._take, _FRAGMENT_LIMIT)
+
+    def _take(self, data: bytes, header: Header) -> None:
+        try:
+            message = decode(data)
+        except MessageError as wrong:
+            self._context.log.warning("a message on the consensus stream is not one of a cluster", str(wrong))
+            return
+        if isinstance(message, NewLeadershipTerm | CommitPosition):
+            self._sessions[message.leader_member_id] = header.session_id
+        self._lists.on_message(message, header)
+        if message is not None:
+            self._on_message(message, header)
+
+    @property
+    def own_address(self) -> str | None:
+        """Where this member is heard, as ``ip:port``."""
+        addresses = [] if self.subscription is None else self.subscription.local_socket_addresses
+        return addresses[0] if addresses else None
+
+    def leader_address(self, member_id: int) -> str | None:
+        """Where a leader is heard, as ``ip:port``: by the address that it sends from, which needs no name."""
+        session_id = self._sessions.get(member_id)
+        if session_id is None or self.subscription is None:
+            return None
+        image = self.subscription.image_by_session_id(session_id)
+        if image is None:
+            return None
+        port = self._members[member_id].consensus_endpoint.rpartition(":")[2]
+        return f"{image.source_identity.rpartition(':')[0]}:{port}"
+
+    def connect(self, now_ns: int) -> None:
+        """Open the streams that are missing; the driver's answers are taken in later calls. Tell the own list there."""
+        for member_id, member in self._members.items():
+            if member_id in self._pending:
+                self._take_answer(member_id, now_ns)
+            elif member_id not in self._publications and now_ns >= self._retry_ns.get(member_id, now_ns):
+                self._request(member_id, member, now_ns)
+        self._lists.tell(now_ns)
+
+    def _request(self, member_id: int, member: Member, now_ns: int) -> None:
+        config = self._context.config
+        parameters = {"endpoint": member.consensus_endpoint}
+        if config.consensus_control_enabled:
+            parameters["control"] = f"{config.member.consensus_endpoint.rpartition(':')[0]}:0"
+        channel = ChannelUri(config.consensus_channel).with_parameters(**parameters)
+        try:
+            self._pending[member_id] = self._context.client.request_exclusive_publication(
+                channel, config.consensus_stream_id
+            )
+        except HeadraceError as failure:
+            self._failed(member_id, failure, now_ns)
+
+    def _take_answer(self, member_id: int, now_ns: int) -> None:
+        try:
+            publication = self._pending[member_id].poll()
+        except HeadraceError as failure:
+            del self._pending[member_id]
+            self._failed(member_id, failure, now_ns)
+            return
+        if publication is not None:
+            del self._pending[member_id]
+            self._publications[member_id] = publication
+
+    def _failed(self, member_id: int, failure: HeadraceError, now_ns: int) -> None:
+        self._retry_ns[member_id] = now_ns + _RETRY_NS
+        self._context.log.warning(
+            f"failed to add consensus publication for member: {member_id}: the module tries again each second",
+            str(failure),
+        )
+
+    def send(self, member_id: int, message: Any) -> bool:
+        """Send a message; returns whether the stream took it. The sender's own timers repeat a lost one."""
+        publication = self._publications.get(member_id)
+        if publication is None:
+            return False
+        data = encode(message)
+        for _ in range(_ATTEMPTS):
+            result = publication.offer(data)
+            if result > 0:
+                return True
+            if result in (OfferResult.CLOSED, OfferResult.MAX_POSITION_EXCEEDED):
+                del self._publications[member_id]
+                publication.close()
+                return False
+        return False
+
+    def send_all(self, message: Any) -> None:
+        """Send a message to all."""
+        for member_id in self._members:
+            self.send(member_id, message)
+
+    def close(self) -> None:
+        """Close all streams."""
+        for pending in self._pending.values():
+            pending.cancel()
+        for publication in self._publications.values():
+            publication.close()
+        self._pending.clear()
+        self._publications.clear()
+        if self.subscription is not None:
+            self.subscription.close()

@@ -1,0 +1,1 @@
+"""A whole member: settings, turns, and the parts in one process."""
