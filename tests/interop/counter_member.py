@@ -3,11 +3,13 @@
 usage: python -m tests.interop.counter_member node|module|container PROPERTY=VALUE...
 
 A module has its service in another process, and a container is that one. Prints READY once it runs, and a line for what
-befalls its service; ends with a signal, or when the cluster ends.
+befalls its service; ends with a signal, or when the cluster ends. At SIGQUIT it prints its stacks, as a JVM does.
 """
 
 from __future__ import annotations
 
+import faulthandler
+import signal
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -29,33 +31,39 @@ from tests.interop.counter_service import Counter
 _PLACES = ("aeron.archive.dir", "aeron.cluster.dir")
 
 
+def say(*words: str) -> None:
+    """Print a line. Each is one write, since two threads print: of `print`, the words of one come between another's."""
+    sys.stdout.write(f"{' '.join(words)}\n")
+    sys.stdout.flush()
+
+
 class Telling(Counter):
     """Says what befalls it."""
 
     def on_start(self, cluster: Cluster, snapshot: Iterable[bytes] | None) -> None:
         super().on_start(cluster, snapshot)
-        print("STARTED", self.state, flush=True)
+        say("STARTED", self.state)
 
     def on_session_open(self, session: ClientSession, timestamp: int) -> None:
-        print("OPENED", flush=True)
+        say("OPENED")
 
     def on_session_close(self, session: ClientSession, timestamp: int, reason: CloseReason) -> None:
-        print("CLOSED", reason.name, flush=True)
+        say("CLOSED", reason.name)
 
     def on_role_change(self, role: Role) -> None:
-        print(role.name, flush=True)
+        say(role.name)
 
     def on_take_snapshot(self) -> Iterable[bytes]:
-        print("SNAPSHOT", self.state, flush=True)
+        say("SNAPSHOT", self.state)
         return super().on_take_snapshot()
 
     def on_terminate(self, cluster: Cluster) -> None:
-        print("TERMINATED", self.state, flush=True)
+        say("TERMINATED", self.state)
 
 
 def told(text: str) -> None:
     """Say what goes wrong."""
-    print("ERROR", text, flush=True)
+    say("ERROR", text)
 
 
 def run_node(properties: dict[str, str], *services: Telling) -> None:
@@ -86,7 +94,7 @@ def run_node(properties: dict[str, str], *services: Telling) -> None:
             **ConsensusModuleConfig.from_properties(of["cluster"]),
         ) as node,
     ):
-        print("READY", flush=True)
+        say("READY")
         node.wait()
 
 
@@ -95,18 +103,19 @@ def run_container(properties: dict[str, str]) -> None:
     known = ContainerConfig.property_names()
     of = {name: value for name, value in properties.items() if name in known}
     with ServiceContainer(Telling(), properties=of, on_error=told) as container:
-        print("READY", flush=True)
+        say("READY")
         container.join()
 
 
 def main(what: str, properties: dict[str, str]) -> None:
     """One of them, until a signal, or the end of the cluster."""
     headrace.exit_on_sigterm()
+    faulthandler.register(signal.SIGQUIT, all_threads=True)
     if what == "container":
         run_container(properties)
     else:
         run_node(properties, *([Telling()] if what == "node" else []))
-    print("ENDED", flush=True)
+    say("ENDED")
 
 
 if __name__ == "__main__":

@@ -9,8 +9,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from benches.processes import JavaPeer, fresh_directory
+from click.testing import CliRunner
 
 import headrace
+from headrace.cli.app import app
 from headrace.cluster import ClusterClient
 from headrace.cnc.cnc_file import CncFile
 from tests.helpers import TIMEOUT_S
@@ -109,12 +111,20 @@ class Member:
         for program in _PROGRAMS[self.kind]:
             for earlier in self._programs:
                 earlier.printed("READY")
-            self._programs.append(Program(self._command(*program)))
+            name = f"member {self.number}, {' '.join(program)}"
+            self._programs.append(Program(self._command(*program), name))
 
     def restart(self) -> None:
         """Run it again, and wait until it does."""
         self.start()
         self.awaited("READY")
+
+    def report(self) -> str:
+        """What its programs have printed and where they are now, and the errors in its files."""
+        for program in self._programs:
+            program.print_stacks()
+        errors = CliRunner().invoke(app, ["cluster", "errors", str(self.cluster_directory)]).output
+        return "\n".join([*(program.report() for program in self._programs), errors])
 
     @property
     def process_id(self) -> int:
@@ -175,14 +185,25 @@ def running_cluster(
         ",".join([str(number), *(free_endpoint() for _ in range(ports))]) for number in range(len(kinds))
     )
     with ExitStack() as stack:
-        members = []
-        for number, kind in enumerate(kinds):
-            members.append(Member(java, place, number, kind, names, **settings))
-            stack.callback(members[-1].close)
-            members[-1].start()
+        members = [Member(java, place, number, kind, names, **settings) for number, kind in enumerate(kinds)]
         for member in members:
-            member.awaited("READY")
+            stack.callback(member.close)
+        with _explained(members):
+            for member in members:
+                member.start()
+            for member in members:
+                member.awaited("READY")
         yield members
+
+
+@contextmanager
+def _explained(members: list[Member]) -> Iterator[None]:
+    """Add to a failure what all members say: one that does not start may wait for another one."""
+    try:
+        yield
+    except AssertionError as failure:
+        failure.add_note("\n".join(member.report() for member in members))
+        raise
 
 
 def endpoints(members: list[Member]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import subprocess
 import threading
 from collections.abc import Sequence
@@ -13,12 +15,21 @@ from tests.helpers import TIMEOUT_S, await_true
 
 __all__ = ["Program"]
 
+# How long a program takes to print one more line of its stacks.
+_STACKS_S = 2.0
+
 
 class Program:
-    """A program that runs until it ends or is killed; what it prints is kept."""
+    """A program that runs until it ends or is killed; what it prints is kept.
 
-    def __init__(self, command: Sequence[str]) -> None:
+    Args:
+        command: Its command line.
+        name: What a failure calls it.
+    """
+
+    def __init__(self, command: Sequence[str], name: str = "the program") -> None:
         self.lines: list[str] = []
+        self._name = name
         self._process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT
         )
@@ -41,18 +52,38 @@ class Program:
 
     def printed(self, word: str) -> str:
         """The rest of the first line that begins with a word, which is awaited."""
-        await_true(lambda: self._process.poll() is not None or self.all_printed(word))
+        with contextlib.suppress(AssertionError):
+            await_true(lambda: self._process.poll() is not None or self.all_printed(word))
         if self._process.poll() is not None:
             self._reader.join()
-        assert self.all_printed(word), "\n".join(self.lines)
+        assert self.all_printed(word), f"{self._name} has not printed {word}\n{self.report()}"
         return self.all_printed(word)[0]
+
+    def report(self) -> str:
+        """Whether it runs, and everything that it has printed."""
+        status = self._process.poll()
+        state = f"runs as {self.process_id}" if status is None else f"has ended with {status}"
+        return "\n".join([f"--- {self._name} {state}, and printed:", *self.lines])
+
+    def print_stacks(self) -> None:
+        """Have it print where each of its threads is; a JVM does so at this signal, and ours that were told to.
+
+        Returns once nothing more comes.
+        """
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGQUIT)
+        count = -1
+        while count < len(self.lines) and self._reader.is_alive():
+            count = len(self.lines)
+            self._reader.join(_STACKS_S)
 
     def ended(self) -> int:
         """Its status, once it has ended by itself."""
         try:
             status = self._process.wait(TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            pytest.fail("it does not end, and printed:\n" + "\n".join(self.lines))
+            self.print_stacks()
+            pytest.fail(f"{self._name} does not end\n{self.report()}")
         self._reader.join()
         return status
 
