@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace import MediaDriver
+from headrace import ConfigError, MediaDriver
 from headrace.cluster import ClientSession, ClusterClient, ClusterError, ClusterNode, ServiceError
 from headrace.cluster.member.states import Toggle
 from tests.cluster.test_node import Total
@@ -193,8 +193,26 @@ def test_a_read_has_what_was_answered_before_it_and_enters_no_log(lab: Lab) -> N
     assert lab.client.read(b"") == b"4"
 
 
+def test_followers_answer_reads_and_say_how_old_they_are(lab: Lab) -> None:
+    lab.count(3)
+    leader_id = lab.await_leader()
+    lab.await_equal()
+    answers = [lab.client.read_from_follower(b"", max_staleness_s=20) for _ in range(4)]
+    assert {one.payload for one in answers} == {b"3"}
+    assert {one.member_id for one in answers} == {0, 1, 2} - {leader_id}
+    assert all(0 < one.staleness_s <= 20 for one in answers)
+    # No follower knows anything so young.
+    first = lab.client.read_from_follower(b"", max_staleness_s=1e-9)
+    assert (first.payload, first.member_id, first.staleness_s) == (b"3", leader_id, 0.0)
+    with pytest.raises(ServiceError, match="on_read raised ValueError"):
+        lab.client.read_from_follower(b"raise", max_staleness_s=20)
+    with pytest.raises(ConfigError, match="max_staleness_s"):
+        lab.client.read_from_follower(b"", max_staleness_s=0)
+
+
 def test_a_cluster_of_one_answers_reads(tmp_path: Path) -> None:
     with ClusterNode(Hashed(), directory=tmp_path) as node, node.connect() as cluster:
         cluster.offer_blocking(b"7")
         assert cluster.receive().payload == b"7"
         assert cluster.read(b"") == b"7"
+        assert cluster.read_from_follower(b"", max_staleness_s=1.0).payload == b"7"

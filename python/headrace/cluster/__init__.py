@@ -32,6 +32,7 @@ from headrace.cluster.backup.cluster_backup import ClusterBackup
 from headrace.cluster.backup.config import ClusterBackupConfig
 from headrace.cluster.backup.states import BackupState
 from headrace.cluster.client.client import ClusterClient, PendingClusterClient
+from headrace.cluster.client.follower_reads import FollowerRead
 from headrace.cluster.client.session import ClusterMessage
 from headrace.cluster.client.settings import ClusterClientConfig
 from headrace.cluster.client.states import ClientState, ConnectState
@@ -95,6 +96,7 @@ __all__ = [
     "DeterminismError",
     "ElectionState",
     "EventCode",
+    "FollowerRead",
     "ModuleState",
     "NewLeaderEvent",
     "PendingClusterClient",

@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from headrace.client import Client, Publication
     from headrace.client._data import Data
     from headrace.client._local_driver import LocalDriver
-    from headrace.cluster.protocol.session import AdminResponse, NewLeaderEvent, ReadResponse, SessionEvent
+    from headrace.cluster.client.follower_reads import FollowerRead
+    from headrace.cluster.client.session import Answer
+    from headrace.cluster.protocol.session import AdminResponse, NewLeaderEvent, SessionEvent
 
 __all__ = ["AsyncClusterClient", "look_up"]
 
@@ -122,9 +124,21 @@ class AsyncClusterClient(AsyncClosing):
             await self._ask(lambda one: session.send_read(one, data, service_id), timeout_s)
         )
 
-    async def _ask(
-        self, send: Callable[[int], int | OfferResult], timeout_s: float | None
-    ) -> AdminResponse | ReadResponse:
+    async def read_from_follower(
+        self, data: bytes, *, max_staleness_s: float, service_id: int = 0, timeout_s: float | None = None
+    ) -> FollowerRead:
+        """See :meth:`headrace.cluster.ClusterClient.read_from_follower`. Several may be awaited at once."""
+        cluster = self.cluster
+        pending = cluster._follower_read(data, service_id, max_staleness_s, timeout_s)
+        try:
+            while (answer := pending.step(cluster._check_refusal)) is None:
+                cluster._check_open()
+                await self._hold(_CHANGE_INTERVAL_S)
+        finally:
+            pending.close()
+        return answer
+
+    async def _ask(self, send: Callable[[int], int | OfferResult], timeout_s: float | None) -> Answer:
         cluster = self.cluster
         timeout_s = cluster._config.message_timeout_s if timeout_s is None else timeout_s
         correlation_id = cluster.client.next_correlation_id()

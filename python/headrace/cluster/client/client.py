@@ -14,9 +14,10 @@ from headrace._base.fork import is_own
 from headrace._base.results import OfferResult, accepted
 from headrace.client import Client
 from headrace.cluster.client.connecting import Connecting
+from headrace.cluster.client.follower_reads import FollowerRead, FollowerStreams, PendingFollowerRead
 from headrace.cluster.client.local_node import driver_directory, named_node
 from headrace.cluster.client.pending_request import PendingRequest, result_of_read
-from headrace.cluster.client.session import ClusterMessage, ClusterSession, Handlers
+from headrace.cluster.client.session import Answer, ClusterMessage, ClusterSession, Handlers
 from headrace.cluster.client.settings import ClusterClientConfig, ClusterClientSettings
 from headrace.cluster.client.states import ClientState, ConnectState
 from headrace.cluster.errors import AdminRequestError
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from headrace.client._data import Data
     from headrace.client._local_driver import LocalDriver
     from headrace.clock import Clock
-    from headrace.cluster.protocol.session import NewLeaderEvent, ReadResponse, SessionEvent
+    from headrace.cluster.protocol.session import NewLeaderEvent, SessionEvent
 
 __all__ = ["ClusterClient", "PendingClusterClient"]
 
@@ -107,6 +108,7 @@ class ClusterClient(Closing):
         self._client = client
         self._session = session
         self._config = config
+        self._followers = FollowerStreams(client, config)
         self._owns_client = owns_client
         self._pid = os.getpid()
         # Held for each change of the session; handlers may call what holds it again.
@@ -305,9 +307,58 @@ class ClusterClient(Closing):
             self._ask(lambda one: self._session.send_read(one, data, service_id), timeout_s)
         )
 
-    def _ask(
-        self, send: Callable[[int], int | OfferResult], timeout_s: float | None
-    ) -> AdminResponse | ReadResponse:
+    def read_from_follower(
+        self, data: bytes, *, max_staleness_s: float, service_id: int = 0, timeout_s: float | None = None
+    ) -> FollowerRead:
+        """Ask a service of a follower what does not change it: the leader has no work with it.
+
+        The answer has all that the cluster committed until `max_staleness_s` before the service answered, and says how
+        old it is. It is never older than what this session was answered before. A follower that knows nothing so young,
+        such as one that is cut off from its leader, refuses; then the next one is asked, and at last the leader, whose
+        answer is as that of :meth:`read`. Followers take turns. Blocks until the answer comes; what the cluster sends
+        meanwhile is kept for the next poll.
+
+        Args:
+            data: The question.
+            max_staleness_s: How old the answer may be, in seconds. A follower asks its leader at most once in this
+                time; with less than a round trip it refuses.
+            service_id: Which service is asked.
+            timeout_s: How long to wait; ``message_timeout_ns`` if not given.
+
+        Raises:
+            ConfigError: `max_staleness_s` is not above 0.
+            ServiceError: The service raised.
+            ClusterTimeoutError: No member answered.
+            SessionClosedError: The cluster has closed the session.
+            ClosedError: This program has closed the session.
+        """
+        pending = self._follower_read(data, service_id, max_staleness_s, timeout_s)
+        try:
+            while True:
+                with self._lock:
+                    answer = pending.step(self._check_refusal)
+                if answer is not None:
+                    return answer
+                self._check_open()
+                self._hold(_CHANGE_INTERVAL_S)
+        finally:
+            pending.close()
+
+    def _follower_read(
+        self, data: bytes, service_id: int, max_staleness_s: float, timeout_s: float | None
+    ) -> PendingFollowerRead:
+        with self._lock:
+            return PendingFollowerRead(
+                self._session,
+                self._followers,
+                self._client,
+                data,
+                service_id=service_id,
+                max_staleness_s=max_staleness_s,
+                timeout_s=self._config.message_timeout_s if timeout_s is None else timeout_s,
+            )
+
+    def _ask(self, send: Callable[[int], int | OfferResult], timeout_s: float | None) -> Answer:
         timeout_s = self._config.message_timeout_s if timeout_s is None else timeout_s
         with PendingRequest(
             self._session, self._client.next_correlation_id(), send, timeout_s, self.clock
@@ -498,6 +549,7 @@ class ClusterClient(Closing):
         if not is_own(self._pid):
             return
         with self._lock:
+            self._followers.close()
             if self.state is not ClientState.CLOSED:
                 self._session.close()
         if self._owns_client:

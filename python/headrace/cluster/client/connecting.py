@@ -63,7 +63,7 @@ class Opened:
         egress: The subscription on which the cluster answers.
         image: The leader's image in it; ``None`` if it has gone already.
         ingress: The publication to the leader.
-        has_endpoints: Whether the cluster announces the endpoints of its members.
+        endpoints: Those of the members, if the cluster announces them.
         max_message_length: The longest message of the cluster's log; ``None`` if unknown, as with Aeron's clusters.
     """
 
@@ -74,7 +74,7 @@ class Opened:
     egress: Subscription
     image: Image | None
     ingress: Ingress
-    has_endpoints: bool
+    endpoints: dict[int, str] | None
     max_message_length: int | None
 
 
@@ -95,7 +95,7 @@ class Connecting:
         attempt = client.next_correlation_id()
         self._egress_stream_id = config.egress_stream(attempt)
         self._correlation_id = NULL_VALUE
-        self._has_endpoints = config.endpoints is not None
+        self._endpoints = config.endpoints
         self._is_redirected = False
         self._last_word = ""
         self._task = self._steps()
@@ -276,7 +276,8 @@ class Connecting:
         if self._config.lists_all and (other := difference(self._config.endpoints or {}, endpoints)):
             CLUSTER.warning("members= is another list than that of the cluster: %s", other)
         CLUSTER.info("redirected to member %d on %s", answer.leader_member_id, leader)
-        self._has_endpoints = self._is_redirected = True
+        self._endpoints = endpoints
+        self._is_redirected = True
         self._ingress.open([leader])
 
     def _look_elsewhere(self, why: str) -> None:
@@ -298,7 +299,7 @@ class Connecting:
             egress,
             image,
             self._ingress,
-            self._has_endpoints,
+            self._endpoints,
             announced_length(answer.detail),
         )
 

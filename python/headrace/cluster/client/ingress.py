@@ -67,6 +67,11 @@ class Ingress:
         """The publication to the member in use, once there is one."""
         return None if self._used is None else self._used.publication
 
+    def publication_to(self, endpoint: str) -> Publication | None:
+        """The publication to a member that listens."""
+        way = self._ways.get(endpoint)
+        return way.publication if way is not None and way.is_connected else None
+
     @property
     def is_hopeless(self) -> bool:
         """Whether no publication can be opened."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headrace.cluster.errors import ClusterTimeoutError, ServiceError
-from headrace.cluster.protocol.session import AdminResponse, ReadResponse
+from headrace.cluster.protocol.session import ReadResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from headrace._base.results import OfferResult
     from headrace.clock import Clock
-    from headrace.cluster.client.session import ClusterSession
+    from headrace.cluster.client.session import Answer, ClusterSession
 
 __all__ = ["PendingRequest", "result_of_read"]
 
@@ -63,7 +63,7 @@ class PendingRequest:
         """How long the answer may still take."""
         return self._deadline.left_s()
 
-    def step(self, check: Callable[[int | OfferResult], None]) -> AdminResponse | ReadResponse | None:
+    def step(self, check: Callable[[int | OfferResult], None]) -> Answer | None:
         """The answer, once it is there; asks the leader that has not been asked.
 
         Args:
@@ -86,7 +86,7 @@ class PendingRequest:
         return None
 
 
-def result_of_read(response: AdminResponse | ReadResponse) -> bytes:
+def result_of_read(response: Answer) -> bytes:
     """The answer of a service to a read.
 
     Raises:

@@ -34,6 +34,8 @@ from headrace.cluster.protocol.messages import MessageError, decode, encode
 from headrace.cluster.protocol.session import (
     AdminRequest,
     AdminResponse,
+    FollowerReadRequest,
+    FollowerReadResponse,
     NewLeaderEvent,
     ReadRequest,
     ReadResponse,
@@ -48,7 +50,10 @@ if TYPE_CHECKING:
     from headrace.cluster.client.connecting import Opened
     from headrace.cluster.client.settings import ClusterClientConfig
 
-__all__ = ["ClusterMessage", "ClusterSession", "Handlers"]
+__all__ = ["Answer", "ClusterMessage", "ClusterSession", "Handlers"]
+
+Answer = AdminResponse | ReadResponse | FollowerReadResponse
+"""What ends the wait for a request."""
 
 _CLOSE_ATTEMPTS = 3
 _IGNORED_A_POLL = 64
@@ -95,7 +100,7 @@ class ClusterSession:
         self._egress = opened.egress
         self._image = opened.image
         self._ingress = opened.ingress
-        self._has_endpoints = opened.has_endpoints
+        self._endpoints = opened.endpoints
         # The log's terms have one length for good, whichever member leads.
         self._max_message_length = opened.max_message_length
         self._new_leader_timeout_s = config.new_leader_timeout_s(opened.leader_heartbeat_timeout_ns)
@@ -111,7 +116,8 @@ class ClusterSession:
         self._held: deque[ClusterMessage | ServiceError] = deque()
         self._held_bytes = 0
         self._reason = ""
-        self._answers: dict[int, AdminResponse | ReadResponse | None] = {}
+        self._answers: dict[int, Answer | None] = {}
+        self._seen_position = 0
         self.cluster_session_id = opened.cluster_session_id
         self._lead(opened.leadership_term_id, opened.leader_member_id)
         self.error: HeadraceError | None = None
@@ -214,11 +220,30 @@ class ClusterSession:
             )
         )
 
+    def follower_read(
+        self, correlation_id: int, data: bytes, service_id: int, max_staleness_ns: int
+    ) -> FollowerReadRequest:
+        """The request to a follower: for an answer that is no older than the ones before."""
+        return FollowerReadRequest(
+            cluster_session_id=self.cluster_session_id,
+            correlation_id=correlation_id,
+            log_position=self._seen_position,
+            max_staleness_ns=max_staleness_ns,
+            service_id=service_id,
+            payload=data,
+        )
+
+    @property
+    def follower_endpoints(self) -> dict[int, str]:
+        """Where the followers take requests; empty where members have no endpoints."""
+        endpoints = self._endpoints or {}
+        return {one: endpoint for one, endpoint in endpoints.items() if one != self.leader_member_id}
+
     def await_answer(self, correlation_id: int) -> None:
         """Keep the answer to a request for :meth:`answer`, until it is forgotten."""
         self._answers[correlation_id] = None
 
-    def answer(self, correlation_id: int) -> AdminResponse | ReadResponse | None:
+    def answer(self, correlation_id: int) -> Answer | None:
         """The answer, once it is there."""
         return self._answers[correlation_id]
 
@@ -327,6 +352,7 @@ class ClusterSession:
             leadership_term_id, cluster_session_id, timestamp = unpack_header(payload)
             if cluster_session_id != self.cluster_session_id:
                 return None
+            self._seen_position = max(self._seen_position, received.reserved_value)
             return ClusterMessage(
                 payload[HEADER_LENGTH:], timestamp, leadership_term_id, received.reserved_value
             )
@@ -343,11 +369,19 @@ class ClusterSession:
                 return ServiceError(message.detail or "no reason given", received.reserved_value)
         elif isinstance(message, NewLeaderEvent):
             self._on_new_leader(message, received.session_id)
-        elif isinstance(message, AdminResponse | ReadResponse) and message.correlation_id in self._answers:
-            self._answers[message.correlation_id] = message
+        elif isinstance(message, Answer) and message.correlation_id in self._answers:
+            self._on_answer(message)
         if isinstance(message, AdminResponse):
             _tell(self._handlers.on_admin_response, message)
         return None
+
+    def _on_answer(self, answer: Answer) -> None:
+        before = self._answers[answer.correlation_id]
+        if isinstance(answer, ReadResponse | FollowerReadResponse):
+            self._seen_position = max(self._seen_position, answer.log_position)
+        # Several followers may be asked one thing.
+        if before is None or (isinstance(before, FollowerReadResponse) and before.is_refused):
+            self._answers[answer.correlation_id] = answer
 
     def _on_session_event(self, event: SessionEvent) -> None:
         # A member that takes over says OK for the sessions that it inherits: that opens nothing here. In another term
@@ -362,16 +396,18 @@ class ClusterSession:
         if self.is_over or is_known or event.leadership_term_id < self.leadership_term_id:
             return
         endpoint = None
-        if self._has_endpoints:
+        if self._endpoints is not None:
             try:
-                endpoint = parse_endpoints(event.ingress_endpoints).get(event.leader_member_id)
+                endpoints = parse_endpoints(event.ingress_endpoints)
             except EndpointsError as wrong:
                 self._not_understood(f"a new leader's event: {wrong}")
                 return
+            endpoint = endpoints.get(event.leader_member_id)
             if endpoint is None:
                 text = f"member {event.leader_member_id} is not in {event.ingress_endpoints}"
                 self._not_understood(f"a new leader's event: {text}")
                 return
+            self._endpoints = endpoints
         self._lead(event.leadership_term_id, event.leader_member_id)
         self._image = self._egress.image_by_session_id(image_session_id)
         self._ingress.close()

@@ -34,12 +34,13 @@ from headrace.cluster.member.counters import ModuleCounters
 from headrace.cluster.member.divergence import StateComparison
 from headrace.cluster.member.egress import Egress
 from headrace.cluster.member.election import Election
+from headrace.cluster.member.follower_reads import FollowerReads
 from headrace.cluster.member.ingress import Ingress
 from headrace.cluster.member.lifeline import open_lifeline
 from headrace.cluster.member.node_requests import NodeRequests
 from headrace.cluster.member.operator_requests import OperatorRequests
 from headrace.cluster.member.peers import Peers
-from headrace.cluster.member.reads import Reads
+from headrace.cluster.member.reads import OF_READS, Reads
 from headrace.cluster.member.recovery import recovered
 from headrace.cluster.member.redirects import Redirects
 from headrace.cluster.member.rollback import roll_back
@@ -53,9 +54,8 @@ from headrace.cluster.member.term_log import TermLog
 from headrace.cluster.member.termination import Termination
 from headrace.cluster.protocol import control
 from headrace.cluster.protocol.consensus import (
+    CommitAnswer,
     Divergence,
-    LeaderProbe,
-    LeaderProbeAck,
     MemberStateHash,
     TerminationAck,
     TerminationPosition,
@@ -270,6 +270,7 @@ class ConsensusModule(SteppedAgent):
         )
         recording = self._term_log.recording
         self._reads = Reads(context, self._peers, self._services)
+        self._follower_reads = FollowerReads(context, self._peers, self._services)
         self._states = StateComparison(context, self._peers)
         self._termination = Termination(context, self._services, self._peers, recording)
         self._operator_requests = OperatorRequests(
@@ -482,10 +483,10 @@ class ConsensusModule(SteppedAgent):
             self._termination.on_position(message)
         elif isinstance(message, TerminationAck):
             self._termination.on_ack(message)
-        elif isinstance(message, LeaderProbe):
-            self._reads.on_probe(message, self._followed_term_id)
-        elif isinstance(message, LeaderProbeAck):
-            self._reads.on_ack(message)
+        elif isinstance(message, OF_READS):
+            self._reads.on_message(message, self._followed_term_id)
+        elif isinstance(message, CommitAnswer):
+            self._follower_reads.on_answer(message, self._followed_term_id)
         elif isinstance(message, MemberStateHash):
             self._states.on_member(message)
         elif isinstance(message, Divergence):
@@ -511,7 +512,7 @@ class ConsensusModule(SteppedAgent):
         elif isinstance(action, Lead):
             self._take_ingress(action)
         else:
-            self._redirects = Redirects(self._context, self._egress, action)
+            self._redirects = Redirects(self._context, self._egress, action, self._follower_reads)
             self._begin_term(f"follows member {action.leader_member_id} in", action)
         self._show_awaited()
 
@@ -522,6 +523,7 @@ class ConsensusModule(SteppedAgent):
             self._task.close()
         self._services.forget_after(context.commit_position)
         self._reads.clear()
+        self._follower_reads.clear()
 
     def _take_ingress(self, lead: Lead) -> None:
         """Take what clients send, from now on."""

@@ -1,4 +1,4 @@
-"""A follower tells clients who leads. Cluster specification 3.4."""
+"""What clients send to a follower: it tells them who leads, and answers reads. Cluster specification 3.4."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headrace.cluster.member.egress import check_answers, egress_channel
 from headrace.cluster.member.sessions import Session
 from headrace.cluster.protocol.codes import EventCode
 from headrace.cluster.protocol.messages import MessageError, decode
-from headrace.cluster.protocol.session import SessionConnectRequest
+from headrace.cluster.protocol.session import FollowerReadRequest, SessionConnectRequest
 from headrace.positions import NULL_VALUE
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from headrace.cluster.consensus.actions import Follow
     from headrace.cluster.member.context import Context
     from headrace.cluster.member.egress import Egress
+    from headrace.cluster.member.follower_reads import FollowerReads
 
 __all__ = ["Redirects", "ingress_channel"]
 
@@ -45,12 +46,14 @@ class Redirects:
         context: What the module's parts share.
         egress: Sends to clients.
         follow: Which leader, of which term.
+        reads: Answers what clients ask a follower.
     """
 
-    def __init__(self, context: Context, egress: Egress, follow: Follow) -> None:
+    def __init__(self, context: Context, egress: Egress, follow: Follow, reads: FollowerReads) -> None:
         self._context = context
         self._egress = egress
         self._follow = follow
+        self._reads = reads
         self._clients: deque[Session] = deque()
         # With one channel for all members, which a template with an endpoint names, the leader alone listens.
         uri = ChannelUri(context.config.ingress_channel or "")
@@ -63,15 +66,20 @@ class Redirects:
 
     def poll(self) -> int:
         """Take what clients send."""
-        return sum(one.poll(self._take, _FRAGMENT_LIMIT) for one in self.subscriptions)
+        taken = sum(one.poll(self._take, _FRAGMENT_LIMIT) for one in self.subscriptions)
+        return taken + self._reads.do_work(self._follow.leadership_term_id)
 
     def _take(self, data: bytes, _: Header) -> None:
         try:
             request = decode(data)
         except MessageError:
             return
-        if not isinstance(request, SessionConnectRequest):
-            return
+        if isinstance(request, SessionConnectRequest):
+            self._connect(request)
+        elif isinstance(request, FollowerReadRequest):
+            self._reads.add(request)
+
+    def _connect(self, request: SessionConnectRequest) -> None:
         context, config = self._context, self._context.config
         try:
             channel = egress_channel(config.egress_channel, request.response_channel, False)

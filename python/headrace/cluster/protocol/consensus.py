@@ -15,7 +15,9 @@ __all__ = [
     "CanvassPosition",
     "CatchupPosition",
     "ClusterMembersChange",
+    "CommitAnswer",
     "CommitPosition",
+    "CommitQuery",
     "Divergence",
     "HeartbeatRequest",
     "HeartbeatResponse",
@@ -323,6 +325,24 @@ class MemberList:
     members: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitQuery:
+    """A follower asks its leader what is committed. Ours alone, as is the answer."""
+
+    leadership_term_id: int
+    query_id: int
+    member_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitAnswer:
+    """What was committed after the query came, when a quorum still followed the leader."""
+
+    leadership_term_id: int
+    query_id: int
+    log_position: int
+
+
 CONSENSUS: tuple[type, ...] = (
     CanvassPosition,
     RequestVote,
@@ -350,5 +370,7 @@ CONSENSUS: tuple[type, ...] = (
     LeaderProbe,
     LeaderProbeAck,
     MemberList,
+    CommitQuery,
+    CommitAnswer,
 )
 """All of them."""

@@ -17,6 +17,7 @@ __all__ = [
     "RequestServiceAck",
     "ScheduleTimer",
     "ServiceAck",
+    "ServiceFollowerRead",
     "ServiceRead",
     "ServiceTerminationPosition",
     "StateHash",
@@ -159,6 +160,22 @@ class ServiceRead:
     payload: bytes = b""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceFollowerRead:
+    """Consensus module of a follower to service: a read of a client. Ours alone.
+
+    All that was committed at ``as_of_ns`` of the machine's monotonic clock is before ``log_position``. -1 refuses.
+    """
+
+    cluster_session_id: int
+    correlation_id: int
+    log_position: int
+    as_of_ns: int
+    max_staleness_ns: int
+    service_id: int
+    payload: bytes = b""
+
+
 CONTROL: tuple[type, ...] = (
     CloseSession,
     ScheduleTimer,
@@ -173,5 +190,6 @@ CONTROL: tuple[type, ...] = (
     RequestServiceAck,
     StateHash,
     ServiceRead,
+    ServiceFollowerRead,
 )
 """All of them."""

@@ -13,6 +13,8 @@ __all__ = [
     "AdminResponse",
     "Challenge",
     "ChallengeResponse",
+    "FollowerReadRequest",
+    "FollowerReadResponse",
     "NewLeaderEvent",
     "ReadRequest",
     "ReadResponse",
@@ -148,6 +150,32 @@ class ReadResponse:
     error: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowerReadRequest:
+    """A read of a client that a follower may answer: from this position on, and so old at most. Ours alone."""
+
+    cluster_session_id: int
+    correlation_id: int
+    log_position: int
+    max_staleness_ns: int
+    service_id: int = 0
+    payload: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowerReadResponse:
+    """The answer of a follower's service, and its age; or a refusal, since the member knows nothing so young."""
+
+    cluster_session_id: int
+    correlation_id: int
+    log_position: int
+    staleness_ns: int
+    member_id: int
+    is_refused: bool
+    payload: bytes = b""
+    error: str = ""
+
+
 SESSION: tuple[type, ...] = (
     SessionMessageHeader,
     SessionEvent,
@@ -161,5 +189,7 @@ SESSION: tuple[type, ...] = (
     AdminResponse,
     ReadRequest,
     ReadResponse,
+    FollowerReadRequest,
+    FollowerReadResponse,
 )
 """All of them."""

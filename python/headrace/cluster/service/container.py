@@ -39,6 +39,7 @@ from headrace.cluster.protocol.codes import Role
 from headrace.cluster.protocol.control import (
     JoinLog,
     RequestServiceAck,
+    ServiceFollowerRead,
     ServiceRead,
     ServiceTerminationPosition,
 )
@@ -208,7 +209,7 @@ class ServiceContainer(SteppedAgent):
             lambda session, timestamp: self._running.begin(self._opening(session, timestamp)),
             self._begin_snapshot,
         ).handler(view=self._service.message_views and not hasattr(self._service, "on_session_messages"))
-        self._reads = Reads(self._sessions, self._answer)
+        self._reads = Reads(client, self._state, self._sessions, self._answer)
         self._reading = Reading(
             self._service,
             config,
@@ -321,7 +322,7 @@ class ServiceContainer(SteppedAgent):
     def _take_request(self) -> int:
         """What the consensus module asks next; of questions of clients, as many as have come."""
         count = 0
-        while isinstance(request := self._control.poll(), ServiceRead):
+        while isinstance(request := self._control.poll(), ServiceRead | ServiceFollowerRead):
             count += 1
             if request.service_id == self.config.service_id:
                 self._reads.add(request)
@@ -533,9 +534,9 @@ class ServiceContainer(SteppedAgent):
         client, state, config = self._client, self._state, self.config
         assert client is not None, "open until closed"
         role = Role(join.role)
+        self._reads.clear()
         if role is not Role.LEADER:
             self._reading.disconnect()
-            self._reads.clear()
         state.member_id = join.member_id
         self._mark_file.set_member_id(join.member_id)
         self._is_standby = join.is_standby

@@ -17,6 +17,7 @@ from headrace.cluster.protocol.control import (
     RequestServiceAck,
     ScheduleTimer,
     ServiceAck,
+    ServiceFollowerRead,
     ServiceRead,
     ServiceTerminationPosition,
     StateHash,
@@ -32,7 +33,7 @@ __all__ = ["Control"]
 
 _PASSING = (OfferResult.BACK_PRESSURED, OfferResult.ADMIN_ACTION)
 _DRAIN_LIMIT = 100
-_Request = JoinLog | RequestServiceAck | ServiceTerminationPosition | ServiceRead
+_Request = JoinLog | RequestServiceAck | ServiceTerminationPosition | ServiceRead | ServiceFollowerRead
 _FOR_SERVICES = get_args(_Request)
 
 

@@ -1,4 +1,4 @@
-"""Has a service answer clients without the log, as the consensus module of a leader asks."""
+"""Has a service answer clients without the log, as its consensus module asks."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from headrace._base.results import OfferResult
+from headrace.cluster.protocol.control import ServiceRead
 from headrace.cluster.protocol.messages import encode
 from headrace.cluster.protocol.session import ReadResponse
 from headrace.cluster.service.callbacks import HandlerRaised, told
+from headrace.cluster.service.follower_reads import FollowerReads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headrace.cluster.protocol.control import ServiceRead
+    from headrace.client import Client
+    from headrace.cluster.protocol.control import ServiceFollowerRead
     from headrace.cluster.service.session import ClientSession
+    from headrace.cluster.service.state import ServiceState
 
 __all__ = ["Reads"]
 
@@ -26,26 +30,36 @@ class Reads:
     """The questions that wait for the service.
 
     Args:
+        client: The container's client.
+        state: Which member this is.
         sessions: Who is connected.
         answer: Has the service answer a client; raises :class:`HandlerRaised` with what it raises.
     """
 
     def __init__(
-        self, sessions: dict[int, ClientSession], answer: Callable[[ClientSession, bytes], bytes]
+        self,
+        client: Client,
+        state: ServiceState,
+        sessions: dict[int, ClientSession],
+        answer: Callable[[ClientSession, bytes], bytes],
     ) -> None:
+        self._of_follower = FollowerReads(client, state, sessions, answer)
         self._sessions = sessions
         self._answer = answer
         self._waiting: deque[ServiceRead] = deque()
         # An answer that the client's stream did not take.
         self._held: tuple[ClientSession, bytes] | None = None
 
-    def add(self, read: ServiceRead) -> None:
+    def add(self, read: ServiceRead | ServiceFollowerRead) -> None:
         """A client asks."""
-        self._waiting.append(read)
+        if isinstance(read, ServiceRead):
+            self._waiting.append(read)
+        else:
+            self._of_follower.add(read)
 
     def do_work(self, log_position: int) -> int:
         """Answer what the service, which has read the log up to a position, can answer; returns how much that was."""
-        count = 0
+        count = self._of_follower.do_work(log_position)
         while count < _A_TURN and self._is_free():
             if not self._waiting or self._waiting[0].log_position > log_position:
                 break
@@ -82,6 +96,7 @@ class Reads:
         )
 
     def clear(self) -> None:
-        """The member leads no more: clients ask the next leader."""
+        """Another log is joined: clients ask the next leader, or elsewhere."""
+        self._of_follower.clear()
         self._waiting.clear()
         self._held = None
