@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headrace.cluster.member.lifeline import Lifeline
+from headrace.cluster.member.lifeline import Lifeline, _State
 from tests.helpers import await_true
 
 
@@ -49,6 +49,15 @@ def test_a_connection_that_is_lost_while_the_leader_lives_is_no_end(
     leader._followers.pop().close()
     await_true(lambda: follower.poll() or leader.poll() or leader._followers)
     assert leader._followers
+    leader.close()
+    await_true(follower.poll)
+
+
+def test_an_end_that_overtakes_the_second_attempt_is_heard(leader: Lifeline, follower: Lifeline) -> None:
+    """The kernel closes the connections of a process before it stops to listen, and may accept one between the two."""
+    connect(follower, leader)
+    leader._followers.pop().close()
+    await_true(lambda: follower.poll() or follower._state is _State.CHECKING)
     leader.close()
     await_true(follower.poll)
 

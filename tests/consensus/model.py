@@ -295,6 +295,8 @@ class Model:
         self.publications: list[Publication] = []
         self.committed: list[Entry] = []
         self.leaders: dict[int, int] = {}
+        # The states in which a member heard that the process of its leader had ended.
+        self.left_by_ends: set[ElectionState] = set()
         self.votes: dict[tuple[int, int], int] = {}
         # Each seed has faults of its own strength.
         self.crash_in_actions = self.rng.choice((0.0, 0.002, 0.02))
@@ -367,7 +369,11 @@ class Model:
         other_id = self.rng.randrange(-1, self.member_count)
         if self.rng.random() < 0.7:
             member.call(lambda core: core.hand_over(other_id, self.now))
-        else:
+        elif member.core is not None:
+            leader_id = member.core.leader_id
+            if self.rng.random() < 0.5 and leader_id not in (-1, member.id):
+                other_id = leader_id
+                self.left_by_ends.add(member.core.state)
             member.call(lambda core: core.ended(other_id, self.now))
 
     def deliver(self, index: int) -> None:

@@ -6,6 +6,8 @@ import dataclasses
 import random
 from typing import Any
 
+import pytest
+
 from headrace.cluster.consensus import actions as do
 from headrace.cluster.consensus.core import Consensus
 from headrace.cluster.consensus.peers import quorum_of
@@ -607,6 +609,41 @@ def test_a_leader_whose_process_has_ended_is_not_waited_for() -> None:
     member.take(member.core.ended(1, member.now))
     member.receive(canvass(2, 3, 0))
     assert member.core.state is _E.CANDIDATE_BALLOT
+
+
+@pytest.mark.parametrize(
+    ("held", "state"),
+    [
+        (do.ReplicateLog, _E.FOLLOWER_LOG_REPLICATION),
+        (do.ReplayLog, _E.FOLLOWER_REPLAY),
+        (do.OpenLog, _E.FOLLOWER_LOG_INIT),
+        (do.JoinLog, _E.FOLLOWER_LOG_AWAIT),
+    ],
+)
+def test_a_leader_that_ends_before_it_is_followed_is_not_waited_for(
+    held: type[do.Task], state: ElectionState
+) -> None:
+    base = 96 if held is do.ReplicateLog else 64
+    member = Driven(terms=((0, 0),), append_position=64)
+    member.held = (held,)
+    member.tick()
+    member.receive(new_term(0, 3, base, next_term=(3, base, base), commit=base))
+    assert member.core.state is state
+    member.take(member.core.ended(2, member.now))
+    assert member.core.state is state, "another one has ended"
+    member.take(member.core.ended(1, member.now))
+    assert member.core.leader_id == -1
+    member.receive(canvass(2, 0, 0))
+    assert member.core.state is _E.CANDIDATE_BALLOT
+
+
+def test_the_end_of_a_process_is_no_news_to_a_member_without_a_leader() -> None:
+    member = Driven()
+    member.tick()
+    for member_id in (-1, 0, 1):
+        member.take(member.core.ended(member_id, member.now))
+    assert member.core.state is _E.CANVASS
+    assert not member.did(do.LeaveLog)
 
 
 def test_a_repeated_request_gets_the_vote_again() -> None:

@@ -10,11 +10,17 @@ from typing import Any
 import pytest
 
 from headrace.cluster.consensus import canvassing, following, leading, peers, standing
+from headrace.cluster.consensus.states import ElectionState
 from tests.consensus.model import Model
 from tests.sim.seeded import SECONDS, run_new_seeds
 
 _BLOCK = 10_000
 _STEPS = 300
+# A member that has voted knows no leader, and one that is ready follows in the same step.
+_FOLLOWS = {state for state in ElectionState if state.name.startswith("FOLLOWER")} - {
+    ElectionState.FOLLOWER_BALLOT,
+    ElectionState.FOLLOWER_READY,
+}
 
 
 def _member_count(seed: int) -> int:
@@ -35,13 +41,16 @@ def _run(seed: int, step_count: int) -> Model:
 @pytest.mark.parametrize("block", range(10))
 def test_no_schedule_breaks_a_rule(block: int) -> None:
     leaders = commits = 0
+    left_by_ends: set[ElectionState] = set()
     for seed in range(block * _BLOCK, (block + 1) * _BLOCK):
         model = _run(seed, _STEPS)
         leaders += len(model.leaders)
         commits += len(model.committed)
+        left_by_ends |= model.left_by_ends
     # Schedules in which nothing happens would prove nothing.
     assert leaders > _BLOCK / 4
     assert commits > _BLOCK / 10
+    assert left_by_ends >= _FOLLOWS
 
 
 @pytest.mark.parametrize("seed", range(500))

@@ -11,6 +11,7 @@ from headrace.cluster.consensus.actions import ReplicateLog
 from headrace.cluster.files.node_state import CandidateTerm, NodeStateFile
 from headrace.cluster.member.log_copy import LogCopy
 from headrace.cluster.member.states import ModuleState, Toggle
+from headrace.event_log import read_events
 from headrace.testing import Killed
 from headrace.testing.cluster import ClusterMember, ClusterRuleError, ClusterWorld
 from tests.sim.ledger import Ledger, Oracle
@@ -271,6 +272,37 @@ def test_a_member_returns_several_terms_later() -> None:
         ]
         assert terms[0] == terms[1] == terms[2]
         assert len(terms[0]) > 3
+
+
+class OneEnd:
+    """A lifeline that says once, as soon as a leader is watched, that its process has ended."""
+
+    def __init__(self) -> None:
+        self.is_watching = self.has_said = False
+
+    def watch(self, address: str | None) -> None:
+        self.is_watching = address is not None
+
+    def poll(self) -> bool:
+        if not self.is_watching or self.has_said:
+            return False
+        self.has_said = True
+        return True
+
+
+def test_a_leader_is_watched_before_it_is_followed() -> None:
+    with Lab() as lab:
+        lab.await_answers()
+        late = lab.followers[0]
+        late.crash()
+        lab.run_until(lambda: late.module is not None, what="a start")
+        assert late.module is not None
+        late.module._election._lifeline = OneEnd()  # type: ignore[assignment]
+        lab.await_answers()
+        lab.settle()
+        events = read_events(late.node.disk("cluster").event_directory)
+        (end,) = (one for one in events if one.reason == "the leader's process has ended")
+        assert end.old.startswith("Follower")
 
 
 # --- disks ----------------------------------------------------------------------------------------------------------

@@ -214,8 +214,13 @@ class Consensus:
         """The process of another member has ended, as the kernel says: of a leader, no heartbeat need be waited for."""
         standing = self._standing
         standing.now_ns = now_ns
-        if standing.is_closed and member_id == standing.leader_id and not standing.is_leading:
-            standing.elect("the leader's process has ended", graceful_leader_id=member_id)
+        if member_id in standing.peers and member_id == standing.leader_id:
+            reason = "the leader's process has ended"
+            if standing.is_closed:
+                standing.elect(reason, graceful_leader_id=member_id)
+            else:
+                standing.gracefully_closed_leader_id = member_id
+                standing.restart(reason)
         return self._advanced(now_ns)
 
     def hand_over(self, successor_id: int | None, now_ns: int) -> list[Action]:

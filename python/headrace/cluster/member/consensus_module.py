@@ -260,11 +260,6 @@ class ConsensusModule(SteppedAgent):
         self._task = RunningTask()
         self._peers = Peers(context, self._hear_member)
         self._held.callback(self._peers.close)
-        # Only where sockets are real, and others may follow.
-        has_followers = self._peers and self._clock is SYSTEM_CLOCK
-        self._lifeline = (
-            open_lifeline(self._peers.own_address, self._log, self._held) if has_followers else None
-        )
         self._term_log = TermLog(
             context, self._services, self._snapshots, lambda term: self._election.term_read(term), self._idle
         )
@@ -288,10 +283,13 @@ class ConsensusModule(SteppedAgent):
             self._peers.subscription,
             self._standby_snapshots.notice,
         )
+        # Only where sockets are real, and others may follow.
+        has_followers = self._peers and self._clock is SYSTEM_CLOCK
         self._election = Election(
             context,
             self._term_log,
             self._peers,
+            open_lifeline(self._peers.own_address, self._log, self._held) if has_followers else None,
             self._on_change,
             lambda: roll_back(context, self._egress, self._connecting),
         )
@@ -362,8 +360,6 @@ class ConsensusModule(SteppedAgent):
             return work_count
         work_count += self._peers.poll()
         if context.state is not ModuleState.CLOSED:
-            if self._lifeline is not None and self._lifeline.poll():
-                self._election.member_ended(context.leader_member_id)
             work_count += self._election.do_work()
         work_count += self._lead() + self.commit()
         context.counters.note_cycle(self._clock.monotonic_ns() - begin_ns, self.config.cycle_threshold_ns)
@@ -502,11 +498,6 @@ class ConsensusModule(SteppedAgent):
             if part is not None:
                 part.close()
         self._ingress = self._redirects = None
-        if self._lifeline is not None:
-            leader = None
-            if isinstance(action, Follow):
-                leader = self._peers.leader_address(action.leader_member_id)
-            self._lifeline.watch(leader)
         if isinstance(action, LeaveLog):
             self._leave()
         elif isinstance(action, Lead):

@@ -25,6 +25,7 @@ from headrace.positions import NULL_VALUE
 
 if TYPE_CHECKING:
     from headrace.cluster.member.context import Context
+    from headrace.cluster.member.lifeline import Lifeline
     from headrace.cluster.member.peers import Peers
     from headrace.cluster.member.term_log import Outcome, TermLog
     from headrace.cluster.protocol.log import NewLeadershipTermEvent
@@ -46,6 +47,7 @@ class Election:
         context: What the module's parts share.
         term_log: Does to the log what the core wants.
         peers: The other members.
+        lifeline: Says when the process of the leader has ended; ``None`` where that cannot be heard.
         on_change: Called with ``Lead``, ``Follow`` and ``LeaveLog`` when the core has decided so.
         undo: Called once the log is left, to undo what is not committed.
     """
@@ -55,12 +57,14 @@ class Election:
         context: Context,
         term_log: TermLog,
         peers: Peers,
+        lifeline: Lifeline | None,
         on_change: Callable[[do.Lead | do.Follow | do.LeaveLog], object],
         undo: Callable[[], object],
     ) -> None:
         self._context = context
         self._log = term_log
         self._peers = peers
+        self._lifeline = lifeline
         self._on_change = on_change
         self._undo = undo
         self._core: Consensus | None = None
@@ -143,6 +147,8 @@ class Election:
         """Go on with the election, or with the term; returns how much there was to do."""
         if self._core is None:
             return 0
+        if self._lifeline is not None and self._lifeline.poll():
+            self._carry_out(self._core.ended(self._core.leader_id, self._now_ns()))
         work_count = self._read() + self._bring_news()
         self._carry_out(self._core.tick(self._now_ns()))
         self._log.leader.connect(self._now_ns())
@@ -190,10 +196,6 @@ class Election:
         self._log.recording.restore_term(term_id, base)
         self._actions.extend(self.core.term_read(term_id, base, self._now_ns()))
 
-    def member_ended(self, member_id: int) -> None:
-        """The kernel says that the process of another member has ended."""
-        self._carry_out(self.core.ended(member_id, self._now_ns()))
-
     def hand_over(self, successor_id: int | None) -> None:
         """Have another member lead, see :meth:`Consensus.hand_over`."""
         self._carry_out(self.core.hand_over(successor_id, self._now_ns()))
@@ -239,7 +241,11 @@ class Election:
         elections = core.election_count
         if context.counters.election_count.value != elections:
             context.counters.election_count.value = elections
-        context.leader_member_id = core.leader_id
+        if context.leader_member_id != core.leader_id:
+            context.leader_member_id = core.leader_id
+            # From the moment on when it is known: it may end before this member follows it.
+            if self._lifeline is not None:
+                self._lifeline.watch(self._peers.leader_address(core.leader_id))
 
     def _begin(self, action: do.Action) -> None:
         log = self._log

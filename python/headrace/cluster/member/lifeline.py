@@ -108,6 +108,9 @@ class Lifeline:
         if failure:
             was_checking = self._state is _State.CHECKING
             self._drop()
+            if failure == errno.ECONNRESET:
+                # A kernel closes the connections of a process before it stops to listen: it took this one in between.
+                return self._connect(_State.CHECKING)
             return was_checking and failure == errno.ECONNREFUSED
         self._state = _State.CONNECTED
         self._events.modify(line, select.EPOLLIN | select.EPOLLRDHUP)

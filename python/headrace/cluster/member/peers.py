@@ -83,14 +83,14 @@ class Peers:
         return addresses[0] if addresses else None
 
     def leader_address(self, member_id: int) -> str | None:
-        """Where a leader is heard, as ``ip:port``: by the address that it sends from, which needs no name."""
-        session_id = self._sessions.get(member_id)
-        if session_id is None or self.subscription is None:
+        """Where another member that leads is heard, as ``ip:port``: by the address that it sends from, not by name."""
+        member, session_id = self._members.get(member_id), self._sessions.get(member_id)
+        if member is None or session_id is None or self.subscription is None:
             return None
         image = self.subscription.image_by_session_id(session_id)
         if image is None:
             return None
-        port = self._members[member_id].consensus_endpoint.rpartition(":")[2]
+        port = member.consensus_endpoint.rpartition(":")[2]
         return f"{image.source_identity.rpartition(':')[0]}:{port}"
 
     def connect(self, now_ns: int) -> None:
