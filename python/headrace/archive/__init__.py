@@ -26,7 +26,9 @@ from headrace.archive.client.archive import Archive
 from headrace.archive.client.durable import DurablePublication
 from headrace.archive.client.extension import extension_channel
 from headrace.archive.client.following.follow import Follow
+from headrace.archive.client.following.place import Place
 from headrace.archive.client.following.states import FollowState
+from headrace.archive.client.following.stream_follow import StreamFollow
 from headrace.archive.client.reconnecting import ReconnectingArchive
 from headrace.archive.client.replay import Replay
 from headrace.archive.client.replication import Replication
@@ -36,6 +38,7 @@ from headrace.archive.errors import ArchiveFileError, CatalogError, MarkFileErro
 from headrace.archive.files.catalog import Catalog, CatalogEntry
 from headrace.archive.protocol.codes import ErrorCode, RecordingSignal, SourceLocation
 from headrace.archive.protocol.descriptor import RecordingDescriptor
+from headrace.archive.protocol.named_stream import NamedStream, StreamAddress
 from headrace.archive.protocol.retention import Retention
 from headrace.archive.server.archive_server import ArchiveServer
 from headrace.archive.server.config import ArchiveConfig
@@ -59,6 +62,8 @@ __all__ = [
     "Follow",
     "FollowState",
     "MarkFileError",
+    "NamedStream",
+    "Place",
     "ReconnectingArchive",
     "RecordingDescriptor",
     "RecordingSignal",
@@ -70,6 +75,8 @@ __all__ = [
     "SourceLocation",
     "Storage",
     "StorageFile",
+    "StreamAddress",
+    "StreamFollow",
     "extension_channel",
 ]
 

@@ -20,12 +20,11 @@ from headrace._base.fork import is_own
 from headrace.archive.client import calls, steps, waits
 from headrace.archive.client.durable import DurablePublication
 from headrace.archive.client.exchange import Exchange, Steps
-from headrace.archive.client.following.follow import Follow
-from headrace.archive.client.following.settings import Begin, FollowSettings, follow
+from headrace.archive.client.named_streams import NamedStreamRequests
 from headrace.archive.client.reconnecting import ReconnectingArchive
 from headrace.archive.client.replay import Replay, Replayed, ReplayRange
 from headrace.archive.client.replication import Replication, ReplicationSettings, replication_begun
-from headrace.archive.client.session import ArchiveSession, Streams, look_s
+from headrace.archive.client.session import Streams, look_s
 from headrace.archive.client.settings import ArchiveClientConfig, ArchiveClientSettings
 from headrace.archive.client.signals import Signal
 from headrace.archive.protocol.codes import RecordingSignal, SourceLocation
@@ -48,7 +47,7 @@ R = TypeVar("R")
 REPLAY_STREAM_ID = 1020
 
 
-class Archive(ArchiveSession):
+class Archive(NamedStreamRequests):
     """A session with an archive, made with :meth:`connect`. Works with archives of Aeron as well.
 
     Thread-safe: one request at a time. A context manager that closes the session; recordings and replays continue
@@ -440,40 +439,6 @@ class Archive(ArchiveSession):
             ids = self._run(steps.replay_started(what.request(channel, stream_id), over))
             undo.pop_all()
         return Replay(self, self, Replayed(what.recording_id, *ids, subscription, images, over))
-
-    def follow(
-        self, recording_id: int, *, from_position: Begin = "start", **settings: Unpack[FollowSettings]
-    ) -> Follow:
-        """Read a recording and then its publisher's live stream: each message once, in order, endlessly.
-
-        ::
-
-            with archive.follow(recording_id, from_position=last) as messages:
-                for message in messages:
-                    handle(message.payload)
-                    last = message.position
-
-        Returns to the archive when the live stream is lost or this program was too slow for it, and to the live stream
-        when it has caught up, as often as that happens. Continues a stopped recording when it is extended. Uses a
-        separate session, with the settings of this one, and opens it again whenever it is lost. Never waits.
-
-        Args:
-            recording_id: Which recording.
-            from_position: A position where a message begins or ends, as :attr:`headrace.Message.position` is;
-                ``"start"``; or ``"live"`` for messages published from now on.
-            **settings: ``live_channel`` and ``live_stream_id``: where this program receives the publisher; by default
-                those of the recording. ``live_destinations``: the paths of the stream, channels such as
-                ``aeron:udp?endpoint=me:9000``, for a ``live_channel`` with ``control-mode=manual``: it stays live while
-                one path does. ``replay_channel`` and ``replay_stream_id``: where the archive replays to: ``aeron:ipc``,
-                an address of this machine, with port 0 for any, or a response channel as for :meth:`replay`; by default
-                as the archive answers this session. ``timeout_s``: how long it may try without success before it
-                raises; by default ``message_timeout_s`` of this session. ``on_live`` and ``on_left_live``: called with
-                the position when it becomes live and when it falls back, on the thread that polls.
-
-        Raises:
-            ConfigError: An argument is wrong. Errors of the archive are raised when messages are taken.
-        """
-        return follow(self, recording_id, from_position, **settings)
 
     def stop_replay(self, replay_id: int) -> None:
         """Stop one replay. Does nothing if it has ended."""

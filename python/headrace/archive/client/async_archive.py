@@ -18,7 +18,7 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import AsyncIterator, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 from headrace import aio
 from headrace._base.checks import check_callable
@@ -33,8 +33,6 @@ from headrace._base.exceptions import (
 from headrace.archive.client import calls, steps
 from headrace.archive.client.archive import REPLAY_STREAM_ID, Archive
 from headrace.archive.client.durable import DurablePublication
-from headrace.archive.client.following.follow import Follow
-from headrace.archive.client.following.settings import Begin, FollowSettings, follow
 from headrace.archive.client.replay import Replay, Replayed, ReplayRange
 from headrace.archive.client.replication import Replication, ReplicationSettings, replication_begun
 from headrace.archive.client.session import LOOK_INTERVAL_S, Streams, look_s, no_archive
@@ -52,6 +50,10 @@ if TYPE_CHECKING:
 
     from headrace._base.exceptions import ArchiveError
     from headrace.archive.client.exchange import Exchange, Steps
+    from headrace.archive.client.following.follow import Follow
+    from headrace.archive.client.following.place import Place
+    from headrace.archive.client.following.settings import Begin, FollowSettings
+    from headrace.archive.client.following.stream_follow import StreamFollow, StreamFollowSettings
     from headrace.archive.client.signals import Signal
     from headrace.client import Client, ExclusivePublication, Message, Subscription
     from headrace.client._local_driver import LocalDriver
@@ -292,6 +294,9 @@ class AsyncArchive(AsyncClosing):
     purge_segments = _awaited(Archive.purge_segments, calls.purge_segments)
     attach_segments = _awaited(Archive.attach_segments, calls.attach_segments)
     migrate_segments = _awaited(Archive.migrate_segments, calls.migrate_segments)
+    declare = _awaited(Archive.declare, calls.declare)
+    undeclare = _awaited(Archive.undeclare, calls.undeclare)
+    streams = _awaited(Archive.streams, calls.streams)
     set_retention = _awaited(Archive.set_retention, calls.set_retention)
     update_channel = _awaited(Archive.update_channel, calls.update_channel)
 
@@ -390,11 +395,23 @@ class AsyncArchive(AsyncClosing):
         replayed = Replayed(what.recording_id, *ids, subscription, images, over)
         return AsyncReplay(self, Replay(self.archive, self.archive, replayed))
 
+    @overload
     def follow(
         self, recording_id: int, *, from_position: Begin = "start", **settings: Unpack[FollowSettings]
-    ) -> Follow:
+    ) -> Follow: ...
+
+    @overload
+    def follow(
+        self,
+        recording_id: str,
+        *,
+        start: Place | Literal["earliest", "latest"] = "latest",
+        **settings: Unpack[StreamFollowSettings],
+    ) -> StreamFollow: ...
+
+    def follow(self, recording_id: int | str, **settings: Any) -> Follow | StreamFollow:
         """See :meth:`headrace.Archive.follow`. Read it with ``async for``."""
-        return follow(self.archive, recording_id, from_position, **settings)
+        return self.archive.follow(recording_id, **settings)
 
     async def await_signal(
         self, signal: RecordingSignal, recording_id: int | None = None, timeout_s: float = 10.0

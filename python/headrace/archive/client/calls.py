@@ -11,18 +11,21 @@ from headrace._base.checks import wrong
 from headrace.archive.client.exchange import Steps
 from headrace.archive.client.replay import ReplayRange
 from headrace.archive.client.steps import (
+    all_listed,
     answered,
     done,
     listed,
     position_or_none,
     recording_started,
     replay_started,
+    streams_listed,
     subscriptions_listed,
     unknown_recording,
 )
 from headrace.archive.protocol import requests
 from headrace.archive.protocol.codes import SourceLocation
 from headrace.archive.protocol.descriptor import RecordingDescriptor
+from headrace.archive.protocol.named_stream import NamedStream
 from headrace.archive.protocol.retention import Retention, without_retention
 from headrace.channel import ChannelUri
 from headrace.positions import NULL_VALUE
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "COUNT_MAX",
     "attach_segments",
+    "declare",
     "delete_detached_segments",
     "detach_segments",
     "extend_recording",
@@ -58,7 +62,10 @@ __all__ = [
     "stop_recording_subscription",
     "stop_replay",
     "stop_replication",
+    "stream_recordings",
+    "streams",
     "truncate_recording",
+    "undeclare",
     "update_channel",
 ]
 
@@ -319,3 +326,45 @@ def set_retention(recording_id: int, retention: Retention | None) -> Steps[None]
 def update_channel(recording_id: int, channel: str) -> Steps[None]:
     """Replace the channel in a recording's description."""
     return done(requests.UpdateChannelRequest(recording_id=recording_id, channel=channel))
+
+
+# --- named streams -------------------------------------------------------------------------------------------------
+
+
+def declare(
+    name: str,
+    channel: str,
+    stream_id: int,
+    *,
+    location: SourceLocation = SourceLocation.LOCAL,
+    retention: Retention | None = None,
+) -> Steps[None]:
+    """Have a stream recorded whenever the archive runs."""
+    stream = NamedStream(name, without_retention(channel), stream_id, location, retention)
+    channel = stream.channel if retention is None else retention.in_channel(stream.channel)
+    return done(
+        requests.DeclareStreamRequest(
+            name=name, channel=channel, stream_id=stream_id, source_location=location
+        )
+    )
+
+
+def undeclare(name: str) -> Steps[bool]:
+    """Have a stream recorded no longer; returns whether it was."""
+    return bool((yield from answered(requests.UndeclareStreamRequest(name=name))))
+
+
+def streams() -> Steps[list[NamedStream]]:
+    """The declared streams."""
+    return streams_listed(requests.ListStreamsRequest())
+
+
+def stream_recordings(
+    name: str, from_recording_id: int = 0, since_ms: int = 0
+) -> Steps[list[RecordingDescriptor]]:
+    """The recordings of a stream from an id on, those that are active, and those that stopped since a time."""
+    return all_listed(
+        requests.ListStreamRecordingsRequest(
+            name=name, from_recording_id=from_recording_id, since_ms=since_ms
+        )
+    )

@@ -9,17 +9,21 @@ from headrace._base.exceptions import ArchiveError
 from headrace.archive.client.exchange import Awaiting, Beginning, Steps
 from headrace.archive.protocol.answers import (
     ControlResponse,
+    NamedStreamDescriptor,
     RecordingDescriptor,
     RecordingSignalEvent,
     RecordingSubscriptionDescriptor,
 )
 from headrace.archive.protocol.codes import ErrorCode, RecordingSignal, Response
+from headrace.archive.protocol.named_stream import NamedStream, StreamAddress
 from headrace.archive.protocol.requests import (
     ExtendRecordingRequest2,
     ListRecordingRequest,
     ListRecordingsForUriRequest,
     ListRecordingsRequest,
     ListRecordingSubscriptionsRequest,
+    ListStreamRecordingsRequest,
+    ListStreamsRequest,
     RecordingRequest,
     ReplayRequest,
     ReplayTokenRequest,
@@ -30,6 +34,7 @@ from headrace.archive.protocol.requests import (
     StopReplayRequest,
     StopReplicationRequest,
 )
+from headrace.archive.protocol.retention import Retention, without_retention
 from headrace.positions import NULL_VALUE
 
 if TYPE_CHECKING:
@@ -37,6 +42,7 @@ if TYPE_CHECKING:
     from headrace.client import ExclusivePublication
 
 __all__ = [
+    "all_listed",
     "answered",
     "done",
     "listed",
@@ -46,6 +52,7 @@ __all__ = [
     "refusal_of",
     "replay_started",
     "replication_started",
+    "streams_listed",
     "subscriptions_listed",
 ]
 
@@ -113,6 +120,17 @@ def _stop_replication(replication_id: int) -> Request:
     return StopReplicationRequest(replication_id=replication_id)
 
 
+def all_listed(request: ListStreamRecordingsRequest) -> Steps[list[RecordingDescriptor]]:
+    """Take descriptors until the archive has sent all."""
+    found: list[RecordingDescriptor] = []
+    answer: Answer = yield request
+    while isinstance(answer, RecordingDescriptor):
+        found.append(answer)
+        answer = yield Awaiting()
+    _check_end(answer, Response.OK)
+    return found
+
+
 def listed(
     request: ListRecordingsRequest | ListRecordingsForUriRequest | ListRecordingRequest, count: int
 ) -> Steps[list[RecordingDescriptor]]:
@@ -136,6 +154,27 @@ def subscriptions_listed(request: ListRecordingSubscriptionsRequest) -> Steps[li
         found.append((answer.subscription_id, answer.stream_id, answer.stripped_channel))
         answer = yield Awaiting()
     _check_end(answer, Response.SUBSCRIPTION_UNKNOWN)
+    return found
+
+
+def streams_listed(request: ListStreamsRequest) -> Steps[list[NamedStream]]:
+    """The streams that the archive has declared."""
+    found: list[NamedStream] = []
+    answer: Answer = yield request
+    while isinstance(answer, NamedStreamDescriptor):
+        former = tuple(StreamAddress.decode(line) for line in answer.former.splitlines())
+        found.append(
+            NamedStream(
+                answer.name,
+                without_retention(answer.channel),
+                answer.stream_id,
+                answer.source_location,
+                Retention.of(answer.channel),
+                former,
+            )
+        )
+        answer = yield Awaiting()
+    _check_end(answer, Response.OK)
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from headrace.archive.protocol.codes import RecordingSignal, Response
+from headrace.archive.protocol.codes import RecordingSignal, Response, SourceLocation
 from headrace.archive.protocol.descriptor import RecordingDescriptor
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Challenge",
     "ControlResponse",
     "Event",
+    "NamedStreamDescriptor",
     "Ping",
     "RecordingDescriptor",
     "RecordingProgress",
@@ -58,6 +59,19 @@ class RecordingSubscriptionDescriptor:
     subscription_id: int
     stream_id: int
     stripped_channel: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedStreamDescriptor:
+    """One declared stream; not of the published protocol."""
+
+    control_session_id: int
+    correlation_id: int
+    stream_id: int
+    source_location: SourceLocation
+    name: str
+    channel: str
+    former: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +124,12 @@ class RecordingStopped:
 
 
 Answer = (
-    ControlResponse | Challenge | RecordingDescriptor | RecordingSubscriptionDescriptor | RecordingSignalEvent
+    ControlResponse
+    | Challenge
+    | RecordingDescriptor
+    | RecordingSubscriptionDescriptor
+    | NamedStreamDescriptor
+    | RecordingSignalEvent
 )
 """A message that belongs to a request."""
 Event = RecordingStarted | RecordingProgress | RecordingStopped
@@ -121,6 +140,7 @@ ANSWERS = (
     Challenge,
     RecordingDescriptor,
     RecordingSubscriptionDescriptor,
+    NamedStreamDescriptor,
     RecordingSignalEvent,
     Ping,
 )

@@ -19,6 +19,7 @@ __all__ = [
     "BoundedReplayRequest",
     "ChallengeResponse",
     "CloseSessionRequest",
+    "DeclareStreamRequest",
     "DeleteDetachedSegmentsRequest",
     "DetachSegmentsRequest",
     "ExtendRecordingRequest",
@@ -29,6 +30,8 @@ __all__ = [
     "ListRecordingSubscriptionsRequest",
     "ListRecordingsForUriRequest",
     "ListRecordingsRequest",
+    "ListStreamRecordingsRequest",
+    "ListStreamsRequest",
     "MaxRecordedPositionRequest",
     "MigrateSegmentsRequest",
     "PurgeRecordingRequest",
@@ -52,6 +55,7 @@ __all__ = [
     "StopReplicationRequest",
     "TaggedReplicateRequest",
     "TruncateRecordingRequest",
+    "UndeclareStreamRequest",
     "UpdateChannelRequest",
 ]
 
@@ -369,6 +373,43 @@ class StopReplicationRequest(Request):
     replication_id: int
 
 
+# --- named streams: not of the published protocol ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclareStreamRequest(Request):
+    """Record a stream whenever the archive runs; its channel says what is kept of it."""
+
+    stream_id: int
+    source_location: SourceLocation
+    name: str
+    channel: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndeclareStreamRequest(Request):
+    """Record a stream no longer; answered with 1 if it was declared, else with 0."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListStreamsRequest(Request):
+    """List the declared streams by name; answered with a descriptor of each, then with OK."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListStreamRecordingsRequest(Request):
+    """List the recordings of a stream that a reader may not have read whole, then OK.
+
+    Those are recordings from an id on, those that are being recorded, and those that stopped at or after a time.
+    """
+
+    from_recording_id: int
+    since_ms: int
+    name: str
+
+
 REQUESTS: tuple[type[AuthConnectRequest | CloseSessionRequest | Request], ...] = (
     AuthConnectRequest,
     CloseSessionRequest,
@@ -408,5 +449,9 @@ REQUESTS: tuple[type[AuthConnectRequest | CloseSessionRequest | Request], ...] =
     TaggedReplicateRequest,
     ReplicateRequest2,
     StopReplicationRequest,
+    DeclareStreamRequest,
+    UndeclareStreamRequest,
+    ListStreamsRequest,
+    ListStreamRecordingsRequest,
 )
 """All that are messages of the schema."""

@@ -27,6 +27,7 @@ from headrace.archive.server.counters import ArchiveCounters
 from headrace.archive.server.deletions import Deletions
 from headrace.archive.server.events import RecordingEvents
 from headrace.archive.server.log import ArchiveLog
+from headrace.archive.server.named_streams import NamedStreams
 from headrace.archive.server.recorder import Recorder
 from headrace.archive.server.recorder_thread import RecorderThread
 from headrace.archive.server.recording_store import StoredRecordings
@@ -227,8 +228,15 @@ class ArchiveServer(Agent):
         self._expiry = Expiry(
             context, self._recordings, self._replays, self._segments, self._deletions, self._replications
         )
+        self._named_streams = NamedStreams(context, self._recordings)
         requests = Requests(
-            context, self._recordings, self._replays, self._deletions, self._segments, self._replications
+            context,
+            self._recordings,
+            self._replays,
+            self._deletions,
+            self._segments,
+            self._replications,
+            self._named_streams,
         )
         self._control = Control(context, requests, ids, self._verdicts)
 
@@ -274,7 +282,7 @@ class ArchiveServer(Agent):
         else:
             work_count += self._recorder_thread.look_at_resting()
         # Before requests: who sees its publication connected and asks for the recording of it is to find it.
-        work_count += self._recordings.do_work()
+        work_count += self._named_streams.do_work() + self._recordings.do_work()
         work_count += self._control.do_work()
         work_count += self._replays.do_work()
         work_count += self._replications.do_work()

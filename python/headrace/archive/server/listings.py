@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from headrace.archive.protocol.answers import RecordingSubscriptionDescriptor
+from headrace.archive.protocol.answers import NamedStreamDescriptor, RecordingSubscriptionDescriptor
 from headrace.archive.protocol.codes import Response
 from headrace.archive.protocol.messages import encode, header_of
 
 if TYPE_CHECKING:
     from headrace.archive.files.catalog import Catalog, CatalogEntry
+    from headrace.archive.protocol.named_stream import NamedStream
     from headrace.archive.server.control_session import ControlSession
 
-__all__ = ["RecordingListing", "SubscriptionListing", "encode_descriptor"]
+__all__ = [
+    "RecordingListing",
+    "StreamListing",
+    "StreamRecordingListing",
+    "SubscriptionListing",
+    "encode_descriptor",
+]
 
 _ENTRIES_A_TURN = 64
 _CC = 16
@@ -92,4 +100,58 @@ class SubscriptionListing:
         if self._is_short:
             session.send_unknown(self._correlation_id, 0, Response.SUBSCRIPTION_UNKNOWN)
         session.listing = None
+        return sent + 1
+
+
+class StreamListing:
+    """The declared streams."""
+
+    def __init__(self, correlation_id: int, streams: list[NamedStream]) -> None:
+        self._correlation_id = correlation_id
+        self._streams = streams
+
+    def do_work(self, session: ControlSession) -> int:
+        """See :class:`headrace.archive.server.control_session.Listing`."""
+        sent = 0
+        while self._streams:
+            stream = self._streams[0]
+            retention = stream.retention
+            message = NamedStreamDescriptor(
+                control_session_id=session.session_id,
+                correlation_id=self._correlation_id,
+                stream_id=stream.stream_id,
+                source_location=stream.location,
+                name=stream.name,
+                channel=stream.channel if retention is None else retention.in_channel(stream.channel),
+                former="\n".join(address.encode() for address in stream.former),
+            )
+            if not session.try_send(encode(message)):
+                return sent
+            del self._streams[0]
+            sent += 1
+        session.send_ok(self._correlation_id)
+        session.listing = None
+        return sent + 1
+
+
+class StreamRecordingListing:
+    """Some recordings of a stream."""
+
+    def __init__(self, correlation_id: int, found: list[CatalogEntry]) -> None:
+        self._correlation_id = correlation_id
+        self._found = deque(found)
+
+    def do_work(self, session: ControlSession) -> int:
+        """See :class:`headrace.archive.server.control_session.Listing`."""
+        sent = 0
+        while self._found and sent < _ENTRIES_A_TURN:
+            if not session.try_send(
+                encode_descriptor(session.session_id, self._correlation_id, self._found[0])
+            ):
+                return sent
+            self._found.popleft()
+            sent += 1
+        if not self._found:
+            session.send_ok(self._correlation_id)
+            session.listing = None
         return sent + 1

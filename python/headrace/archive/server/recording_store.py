@@ -85,6 +85,15 @@ class StoredRecordings:
         """Allow other changes of a recording again."""
         self._segment_work.pop(recording_id, None)
 
+    def latest(self, stream_id: int, session_id: int) -> RecordingDescriptor | None:
+        """The latest recording of a publisher."""
+        found = None
+        for entry in self._catalog.valid_from(0):
+            descriptor = entry.descriptor
+            if (descriptor.stream_id, descriptor.session_id) == (stream_id, session_id):
+                found = descriptor
+        return found
+
     def add(self, descriptor: RecordingDescriptor) -> None:
         """Put a recording into the catalog, under the next id. Raises as :meth:`Catalog.add`."""
         recording_id = self._catalog.add(descriptor)

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from headrace._agent.storage_space import is_out_of_space
 from headrace._base.exceptions import ConfigError, HeadraceError
@@ -16,6 +16,7 @@ from headrace.archive.files.segment_writer import SegmentWriter
 from headrace.archive.protocol.codes import ErrorCode, RecordingSignal, SourceLocation
 from headrace.archive.protocol.descriptor import RecordingDescriptor
 from headrace.archive.protocol.forcing import has_sound_end, least_sync_level
+from headrace.archive.protocol.named_stream import StreamAddress
 from headrace.archive.protocol.requests import (
     ExtendRecordingRequest,
     ExtendRecordingRequest2,
@@ -42,6 +43,7 @@ __all__ = ["RecordingSubscription", "Recordings"]
 _STOP_RETRY_NS = 1_000_000_000
 # Recordings are limited by a setting. This bounds what clients leave at the driver when they never stop what ended.
 _SUBSCRIPTIONS_MAX = 10_000
+_DROPPED_MAX = 1 << 16
 _AWAITED = (RecordingSubscriptionState.ADDING, RecordingSubscriptionState.WAITING)
 _ENDED = (
     RecordingSubscriptionState.RELEASED,
@@ -50,18 +52,44 @@ _ENDED = (
 )
 
 
+class Asker(Protocol):
+    """Asked for a recording, and hears what becomes of it: a control session, or a declaration."""
+
+    @property
+    def session_id(self) -> int:
+        """Its control session; -1 for a declaration."""
+
+    def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
+        """See :class:`headrace.archive.server.control_session.ControlSession`."""
+
+    def send_error(self, correlation_id: int, code: ErrorCode, text: str) -> None:
+        """See :class:`headrace.archive.server.control_session.ControlSession`."""
+
+    def send_signal(
+        self,
+        correlation_id: int,
+        recording_id: int,
+        subscription_id: int,
+        position: int,
+        signal: RecordingSignal,
+    ) -> None:
+        """See :class:`headrace.archive.server.control_session.ControlSession`."""
+
+
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class RecordingSubscription:
-    """A subscription made for recording, and the session that asked for it."""
+    """A subscription made for recording, and who asked for it."""
 
     key: str
     channel: str
     original_channel: str
     stream_id: int
-    session: ControlSession
+    session: Asker
     correlation_id: int
     is_auto_stop: bool
     extended_id: int | None
+    declared_name: str | None = None
+    """Of the named stream that it records; no client stops that."""
     pending: Pending[Subscription] | None = None
     subscription: Subscription | None = None
     recording_ids: set[int] = field(default_factory=set)
@@ -94,6 +122,10 @@ class Active:
     """What the client is told once the position can be seen; ``None`` when it was."""
     next_attempt_ns: int = 0
     """When its end is to be put into the catalog, after the disk refused it."""
+
+
+def _drop(_payload: object, _header: object) -> None:
+    """Handler for messages that are on the disk."""
 
 
 class Recordings:
@@ -133,8 +165,18 @@ class Recordings:
         """
         self.add(session, request)
 
+    def add_declared(self, asker: Asker, request: StartRecordingRequest, name: str) -> RecordingSubscription:
+        """Record the publishers of a named stream; one that goes on extends its recording.
+
+        Raises:
+            RequestError: As :meth:`start`.
+        """
+        recorded = self.add(asker, request)
+        recorded.declared_name = name
+        return recorded
+
     def add(
-        self, session: ControlSession, request: StartRecordingRequest | ExtendRecordingRequest
+        self, session: Asker, request: StartRecordingRequest | ExtendRecordingRequest
     ) -> RecordingSubscription:
         """As :meth:`start`; returns the outcome of the request."""
         channel, stream_id = request.channel, request.stream_id
@@ -153,6 +195,7 @@ class Recordings:
         if key in self._by_key:
             text = f"recording exists for streamId={stream_id} channel={channel}"
             raise RequestError(ErrorCode.ACTIVE_SUBSCRIPTION, text)
+        self._check_undeclared(channel, stream_id)
         is_spied = request.source_location is SourceLocation.LOCAL and ChannelUri(channel).media == "udp"
         subscribed = SPY_PREFIX + stripped if is_spied else stripped
         # Older clients cannot ask for it.
@@ -179,9 +222,10 @@ class Recordings:
             raise RequestError(ErrorCode.GENERIC, f"cannot subscribe to {subscribed}: {refusal}") from None
         self._by_key[key] = recorded
         self._pending.append(recorded)
+        is_asked = session.session_id != NULL_VALUE
         recorded.life.begin(
             self._context.events,
-            f"control session {session.session_id} asked for it",
+            f"control session {session.session_id} asked for it" if is_asked else "its stream is declared",
             request.correlation_id,
             parent_id=extended_id,
             stream_id=stream_id,
@@ -197,7 +241,7 @@ class Recordings:
     def _check_limit(self) -> None:
         """Check the number of active recordings and of subscriptions that wait for their first image."""
         limit = self._context.config.max_concurrent_recordings
-        awaited = sum(one.is_awaited for one in self._by_key.values())
+        awaited = sum(one.is_awaited and one.declared_name is None for one in self._by_key.values())
         if len(self._active) + awaited >= limit:
             raise RequestError(ErrorCode.MAX_RECORDINGS, f"max concurrent recordings reached {limit}")
         if len(self._by_key) >= _SUBSCRIPTIONS_MAX:
@@ -206,6 +250,24 @@ class Recordings:
                 "stop those whose recordings have ended"
             )
             raise RequestError(ErrorCode.MAX_RECORDINGS, text)
+
+    def _check_undeclared(self, channel: str, stream_id: int) -> None:
+        """Refuse what a declaration records anyway: a reader of the stream would have it twice."""
+        if ChannelUri(channel).get("session-id") is None:
+            return
+        recorded = self._by_key.get(StreamAddress.of(channel, stream_id).key)
+        if recorded is not None and recorded.declared_name is not None:
+            text = (
+                f"the archive records all publishers of streamId={stream_id} channel={channel}, as stream "
+                f"{recorded.declared_name}: publish with add_publication({recorded.declared_name!r}) of the archive"
+            )
+            raise RequestError(ErrorCode.ACTIVE_SUBSCRIPTION, text)
+
+    @staticmethod
+    def _check_stoppable(recorded: RecordingSubscription) -> None:
+        if recorded.declared_name is not None:
+            text = f"stream {recorded.declared_name} is declared, which ends with undeclare and not before"
+            raise RequestError(ErrorCode.GENERIC, text)
 
     def _check_extension(self, recording_id: int, stream_id: int) -> None:
         descriptor = self._context.catalog.find(recording_id)
@@ -250,12 +312,14 @@ class Recordings:
         if recorded is None:
             text = f"no recording found for streamId={stream_id} channel={channel}"
             raise RequestError(ErrorCode.UNKNOWN_SUBSCRIPTION, text)
+        self._check_stoppable(recorded)
         self._stop(recorded)
 
     def stop_subscription(self, subscription_id: int) -> None:
         """Stop the recordings of a subscription."""
         for recorded in list(self._by_key.values()):
             if recorded.subscription is not None and recorded.subscription_id == subscription_id:
+                self._check_stoppable(recorded)
                 self._stop(recorded)
                 return
         text = f"no recording subscription found for subscriptionId={subscription_id}"
@@ -264,7 +328,8 @@ class Recordings:
     def stop_recording(self, recording_id: int) -> bool:
         """Stop one recording; true if its subscription still existed.
 
-        Other recordings of the subscription continue, also of new images; it is closed when none is left.
+        Other recordings of the subscription continue, also of new images; it is closed when none is left. That of a
+        named stream goes on.
         """
         if self._context.catalog.find(recording_id) is None:
             raise RequestError(ErrorCode.UNKNOWN_RECORDING, f"unknown recording id: {recording_id}")
@@ -272,6 +337,8 @@ class Recordings:
         if active is None:
             return False
         active.session.abort()
+        if active.recorded.declared_name is not None:
+            return True
         return self._release(
             active.recorded, RecordingSubscriptionState.RELEASED, "a client stopped one of its recordings"
         )
@@ -380,7 +447,9 @@ class Recordings:
             recorded.life.enter(RecordingSubscriptionState.RECORDING, "an image came")
         log = self._context.log
         try:
-            if recorded.extended_id is None:
+            if recorded.declared_name is not None:
+                self._go_on(recorded, image)
+            elif recorded.extended_id is None:
                 self._begin(recorded, image)
             else:
                 self._extend(recorded, image, recorded.extended_id)
@@ -423,6 +492,42 @@ class Recordings:
         descriptor = descriptor.replace(recording_id=context.catalog.next_recording_id)
         self._add_session(
             recorded, image, descriptor, RecordingSignal.START, lambda: context.stored.add(descriptor)
+        )
+
+    def _go_on(self, recorded: RecordingSubscription, image: Image) -> None:
+        """Record a publisher of a named stream: in its recording, if it goes on where that stopped."""
+        session_channel = ChannelUri(recorded.original_channel).with_parameters(session_id=image.session_id)
+        if recording_key(session_channel, recorded.stream_id) in self._by_key:
+            return  # A client's request, made before the declaration, records it.
+        former = self._context.stored.latest(recorded.stream_id, image.session_id)
+        before = None if former is None else self._active.get(former.recording_id)
+        if before is not None and before.session.image.is_closed:
+            self._arrived.append((recorded, image))  # The catalog is about to have its end.
+            return
+        if (
+            former is None
+            or former.is_active
+            or not StreamAddress.of(recorded.original_channel, recorded.stream_id).has(former)
+            or (image.initial_term_id, image.term_length, image.mtu_length)
+            != (former.initial_term_id, former.term_buffer_length, former.mtu_length)
+            or not former.start_position <= image.join_position <= former.stop_position
+            or self._context.stored.has_deletion(former.recording_id)
+        ):
+            self._begin(recorded, image)
+            return
+        # Of an archive that was killed, the driver may know less than is on the disk: that is not recorded twice.
+        image.bounded_poll(_drop, former.stop_position, _DROPPED_MAX)
+        if image.position != former.stop_position:
+            self._arrived.append((recorded, image))
+            return
+        self._add_session(
+            recorded,
+            image,
+            former,
+            RecordingSignal.EXTEND,
+            lambda: self._context.stored.extended(
+                former.recording_id, NULL_VALUE, NULL_VALUE, image.session_id
+            ),
         )
 
     def _extend(self, recorded: RecordingSubscription, image: Image, recording_id: int) -> None:
@@ -474,11 +579,12 @@ class Recordings:
     ) -> None:
         """Begin to record an image. All checks come before the changes: the counter, then the catalog."""
         context, recording_id = self._context, descriptor.recording_id
+        position = image.position
         writer = SegmentWriter(
             context.storage,
             recording_id,
             descriptor.geometry,
-            image.join_position,
+            position,
             sync_level=max(context.config.file_sync_level, least_sync_level(recorded.original_channel)),
             forces_end=has_sound_end(recorded.original_channel),
             checksum=context.record_checksum,
@@ -505,7 +611,7 @@ class Recordings:
         recorded.recording_ids.add(recording_id)
         session.life.begin(
             context.events,
-            f"{first_signal.name} at position={image.join_position}",
+            f"{first_signal.name} at position={position}",
             recording_id,
             stream_id=recorded.stream_id,
             session_id=image.session_id,
@@ -513,7 +619,7 @@ class Recordings:
         )
         context.counters.recording_sessions.get_and_add(1)
         context.log.info(
-            f"recording_id={recording_id} {first_signal.name} at position={image.join_position}: session_id="
+            f"recording_id={recording_id} {first_signal.name} at position={position}: session_id="
             f"{image.session_id} stream_id={recorded.stream_id} of {recorded.original_channel}"
         )
 

@@ -43,14 +43,14 @@ class Followed:
         begin: A position, the start of the recording, or the present end of the live stream.
         live: Where the publisher sends; ``None`` for the recorded channel.
         replay: Where the archive is to replay to.
-        timeout_s: How long it may make no progress.
+        timeout_s: How long it may make no progress; ``None`` for as long as it takes.
     """
 
     recording_id: int
     begin: int | Literal["start", "live"]
     live: Address | None
     replay: Address
-    timeout_s: float
+    timeout_s: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from headrace.archive.client.session import ArchiveSession
     from headrace.archive.client.settings import ArchiveClientConfig
 
-__all__ = ["Begin", "FollowSettings", "follow"]
+__all__ = ["Begin", "FollowSettings", "follow", "live_address", "replay_address"]
 
 Begin = int | Literal["start", "live"]
 
@@ -48,7 +48,7 @@ class _Settings:
     live_stream_id: int | None = None
     live_destinations: Sequence[str] | None = None
     replay_channel: str | None = None
-    replay_stream_id: int = _REPLAY_STREAM_ID
+    replay_stream_id: int | None = None
     timeout_s: float | None = None
     on_live: Callable[[int], object] | None = None
     on_left_live: Callable[[int], object] | None = None
@@ -82,8 +82,8 @@ def follow(
         Followed(
             recording_id,
             begin,
-            _live_address(chosen),
-            _replay_address(chosen, session._config),
+            live_address(chosen.live_channel, chosen.live_stream_id, chosen.live_destinations),
+            replay_address(session._config, chosen.replay_channel, chosen.replay_stream_id),
             _timeout_s(chosen, session._config),
         ),
     )
@@ -91,30 +91,39 @@ def follow(
     return Follow(follower)
 
 
-def _live_address(chosen: _Settings) -> Address | None:
-    if (chosen.live_channel is None) != (chosen.live_stream_id is None):
+def live_address(
+    channel: str | None, stream_id: int | None, paths: Sequence[str] | None = None
+) -> Address | None:
+    """Where a program receives publishers; ``None`` for where the recording says.
+
+    Raises:
+        ConfigError: One of channel and stream is missing, or destinations that the channel needs, or cannot have.
+    """
+    if (channel is None) != (stream_id is None):
         rule = "live_channel and live_stream_id go together: give both or neither"
-        raise wrong("live_channel", chosen.live_channel, rule)
-    is_manual = chosen.live_channel is not None and (
-        ChannelUri(chosen.live_channel).get("control-mode") == "manual"
-    )
-    paths = chosen.live_destinations
+        raise wrong("live_channel", channel, rule)
+    is_manual = channel is not None and ChannelUri(channel).get("control-mode") == "manual"
     if is_manual == (not paths) or isinstance(paths, str):
         rule = (
             "must be the channels of the paths, for a live_channel with control-mode=manual and for no other"
         )
         raise wrong("live_destinations", paths, rule)
-    if chosen.live_channel is None or chosen.live_stream_id is None:
+    if channel is None or stream_id is None:
         return None
     for path in paths or ():
         ChannelUri(path)
-    return Address(chosen.live_channel, chosen.live_stream_id, tuple(paths or ()))
+    return Address(channel, stream_id, tuple(paths or ()))
 
 
-def _replay_address(chosen: _Settings, config: ArchiveClientConfig) -> Address:
-    channel = chosen.replay_channel or _default_replay_channel(config)
+def replay_address(config: ArchiveClientConfig, channel: str | None, stream_id: int | None) -> Address:
+    """Where the archive replays to.
+
+    Raises:
+        ConfigError: The archive cannot send there.
+    """
+    channel = channel or _default_replay_channel(config)
     config.check_way_back("replay_channel", channel)
-    return Address(channel, chosen.replay_stream_id)
+    return Address(channel, _REPLAY_STREAM_ID if stream_id is None else stream_id)
 
 
 def _default_replay_channel(config: ArchiveClientConfig) -> str:

@@ -1,0 +1,128 @@
+"""What a client does with streams by their names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+
+from headrace.archive.client import calls
+from headrace.archive.client.following.settings import follow
+from headrace.archive.client.following.stream_follow import follow_stream
+from headrace.archive.client.session import ArchiveSession
+from headrace.archive.protocol.codes import SourceLocation
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from headrace.archive.client.exchange import Steps
+    from headrace.archive.client.following.follow import Follow
+    from headrace.archive.client.following.place import Place
+    from headrace.archive.client.following.settings import Begin, FollowSettings
+    from headrace.archive.client.following.stream_follow import StreamFollow, StreamFollowSettings
+    from headrace.archive.protocol.named_stream import NamedStream
+    from headrace.archive.protocol.retention import Retention
+
+__all__ = ["NamedStreamRequests"]
+
+R = TypeVar("R")
+
+
+class NamedStreamRequests(ArchiveSession):
+    """A session with what it does with streams by their names. Aeron's archive does not know these requests."""
+
+    def _run(self, what: Steps[R]) -> R:
+        raise NotImplementedError
+
+    def declare(
+        self,
+        name: str,
+        channel: str,
+        stream_id: int,
+        *,
+        location: SourceLocation = SourceLocation.LOCAL,
+        retention: Retention | None = None,
+    ) -> None:
+        """Have a stream recorded whenever the archive runs, from now on and after each restart.
+
+        Recordings that the archive has of this channel and stream are its beginning. A publisher that goes on where its
+        recording stopped extends that; any other begins the next one. Declaring a name again changes its channel
+        and its retention; what was recorded before stays a part of the stream.
+
+        Args:
+            name: The name of the stream: letters, digits, dots, hyphens and underscores.
+            channel: The channel of its publishers.
+            stream_id: Which flow on the channel.
+            location: ``LOCAL`` when the publishers are on the archive's driver, else ``REMOTE``.
+            retention: How much the archive keeps; by default everything. With hours, whole old recordings go, too.
+
+        Raises:
+            ArchiveError: Another stream has this channel and stream id.
+            ArchiveTimeoutError: The archive does not answer: Aeron's knows no named streams.
+            ConfigError: The name, the channel or the retention is wrong.
+        """
+        self._run(calls.declare(name, channel, stream_id, location=location, retention=retention))
+
+    def undeclare(self, name: str) -> bool:
+        """End the recording of a stream; its recordings stay. False if it was not declared."""
+        return self._run(calls.undeclare(name))
+
+    def streams(self) -> list[NamedStream]:
+        """The declared streams, by name."""
+        return self._run(calls.streams())
+
+    @overload
+    def follow(
+        self, recording_id: int, *, from_position: Begin = "start", **settings: Unpack[FollowSettings]
+    ) -> Follow: ...
+
+    @overload
+    def follow(
+        self,
+        recording_id: str,
+        *,
+        start: Place | Literal["earliest", "latest"] = "latest",
+        **settings: Unpack[StreamFollowSettings],
+    ) -> StreamFollow: ...
+
+    def follow(
+        self,
+        recording_id: int | str,
+        *,
+        from_position: Begin = "start",
+        start: Place | str = "latest",
+        **settings: Any,
+    ) -> Follow | StreamFollow:
+        """Read a recording or a named stream, and then live: each message once, in order, endlessly.
+
+        ::
+
+            with archive.follow("trades", start="earliest") as messages:
+                for message in messages:
+                    handle(message.payload)
+
+        Returns to the archive when the live stream is lost or this program was too slow for it, and to the live stream
+        when it has caught up, as often as that happens. Uses a separate session, with the settings of this one, and
+        opens it again whenever it is lost. Never waits. By name it follows all publishers, also those that come later,
+        and waits for whatever is missing; by id it follows one recording, also when it is extended.
+
+        Args:
+            recording_id: The name of a declared stream, or the id of a recording.
+            from_position: With an id: a position where a message begins or ends, as :attr:`headrace.Message.position`
+                is; ``"start"``; or ``"live"`` for messages published from now on.
+            start: With a name: ``"earliest"``; ``"latest"`` for what is recorded from now on; or a place that
+                :attr:`headrace.archive.StreamFollow.place` had.
+            **settings: ``live_channel`` and ``live_stream_id``: where this program receives the publisher; by default
+                those of the recording. ``replay_channel`` and ``replay_stream_id``: where the archive replays to:
+                ``aeron:ipc``, an address of this machine, with port 0 for any, or a response channel as for
+                :meth:`replay`; by default as the archive answers this session. With an id also ``live_destinations``:
+                the paths of the stream, channels such as ``aeron:udp?endpoint=me:9000``, for a ``live_channel`` with
+                ``control-mode=manual``: it stays live while one path does; ``timeout_s``: how long it may try without
+                success before it raises; by default ``message_timeout_s`` of this session; ``on_live`` and
+                ``on_left_live``: called with the position when it becomes live and when it falls back, on the thread
+                that polls.
+
+        Raises:
+            ConfigError: An argument is wrong. Errors of the archive are raised when messages are taken.
+        """
+        if isinstance(recording_id, str):
+            return follow_stream(self, recording_id, start, **settings)
+        return follow(self, recording_id, from_position, **settings)
