@@ -13,6 +13,7 @@ from headrace.archive import (
     Archive,
     ArchiveError,
     ArchiveServer,
+    ArchiveTimeoutError,
     Place,
     Retention,
     StreamFollow,
@@ -242,3 +243,47 @@ def test_an_unknown_stream_is_an_error(driver: headrace.MediaDriver, tmp_path: P
         pytest.raises(ArchiveError, match="no stream is declared as trades"),
     ):
         follow.receive(TIMEOUT_S)
+
+
+def test_a_publisher_goes_on_where_it_stopped(driver: headrace.MediaDriver, tmp_path: Path) -> None:
+    with running(driver, tmp_path) as archive:
+        archive.declare("trades", CHANNEL, STREAM)
+        with archive.add_publication("trades") as trades:
+            assert (trades.resumed_position, trades.last_message) == (None, None)
+            for number in range(3):
+                end = trades.publish(b"%d" % number, timeout_s=TIMEOUT_S)
+    with running(driver, tmp_path) as archive:
+        with archive.add_publication("trades", timeout_s=TIMEOUT_S) as trades:
+            assert (trades.resumed_position, trades.last_message) == (end, b"2")
+            trades.publish(b"3", timeout_s=TIMEOUT_S)
+        with archive.follow("trades", start="earliest") as follow:
+            assert taken(follow, 4) == ["0", "1", "2", "3"]
+        assert len(archive.list_recordings()) == 1
+
+
+def test_one_publisher_runs_once(driver: headrace.MediaDriver, tmp_path: Path) -> None:
+    with running(driver, tmp_path) as archive:
+        archive.declare("trades", CHANNEL, STREAM)
+        with (
+            archive.add_publication("trades", publisher="a"),
+            archive.add_publication("trades", publisher="b"),
+            pytest.raises(ArchiveTimeoutError, match="publisher 'a' of trades: recording 0 of it goes on"),
+        ):
+            archive.add_publication("trades", publisher="a", timeout_s=0)
+
+
+def test_a_stream_is_read_as_columns(driver: headrace.MediaDriver, tmp_path: Path) -> None:
+    with driver.connect() as client, running(driver, tmp_path) as archive:
+        archive.declare("trades", CHANNEL, STREAM)
+        assert len(archive.read("trades")) == 0
+        assert archive.read("trades").to_arrow().num_rows == 0
+        published(client, ["aa", "bb"])
+        published(client, ["cc"])
+        data = archive.read("trades")
+        assert list(data) == [b"aa", b"bb", b"cc"]
+        table = data.to_arrow()
+        assert table["payload"].to_pylist() == [b"aa", b"bb", b"cc"]
+        assert table["recording_id"].to_pylist() == [0, 0, 1]
+        assert data.to_numpy("S2").tolist() == [b"aa", b"bb", b"cc"]
+        assert data.to_polars()["payload"].to_list() == [b"aa", b"bb", b"cc"]
+        assert data.to_pandas()["position"].tolist() == [64, 128, 64]

@@ -161,7 +161,7 @@ RIGHT: dict[str, int | str] = {
 }
 
 
-def request_of(name: str, **given: int | bytes) -> bytes:
+def request_of(name: str, /, **given: int | bytes) -> bytes:
     """A request that is right, but for what is given."""
     template = TEMPLATES[name]
     block = bytearray(template.body.block_length)
@@ -268,8 +268,10 @@ def test_every_request_is_answered_with_each_field_wrong_in_turn(tmp_path: Path)
         ids = {"controlSessionId": archive.control_session_id}
         correlation_id = 1_000_000
         before = stored()
-        # Replays and replications publish, which is recorded where a request before has asked for that.
-        for name in sorted(ANSWERED, key=lambda name: "Repl" in name):
+        # Replays and replications publish, which is recorded where a request before has asked for that. A declaration
+        # is to be stored.
+        names = [name for name in ANSWERED if name != "DeclareStreamRequest"]
+        for name in sorted(names, key=lambda name: "Repl" in name):
             for field, value in wrong_fields(name):
                 correlation_id += 1
                 request = request_of(name, **ids, correlationId=correlation_id, **{field: value})

@@ -59,6 +59,12 @@ TEMPLATES = {
     "ReplayTokenRequest": (105, 24),
     "Ping": (106, 8),
     "UpdateChannelRequest": (107, 24),
+    # Not of the published protocol.
+    "DeclareStreamRequest": (120, 24),
+    "UndeclareStreamRequest": (121, 16),
+    "ListStreamsRequest": (122, 16),
+    "NamedStreamDescriptor": (123, 24),
+    "ListStreamRecordingsRequest": (124, 32),
 }
 # Schema version, block length: what older clients send.
 HISTORIC_BLOCKS = {

@@ -34,6 +34,8 @@ from headrace.archive.client.replay import Replay
 from headrace.archive.client.replication import Replication
 from headrace.archive.client.settings import ArchiveClientConfig
 from headrace.archive.client.signals import Signal
+from headrace.archive.client.stream_data import StreamData
+from headrace.archive.client.stream_publication import StreamPublication
 from headrace.archive.errors import ArchiveFileError, CatalogError, MarkFileError, SegmentError
 from headrace.archive.files.catalog import Catalog, CatalogEntry
 from headrace.archive.protocol.codes import ErrorCode, RecordingSignal, SourceLocation
@@ -76,7 +78,9 @@ __all__ = [
     "Storage",
     "StorageFile",
     "StreamAddress",
+    "StreamData",
     "StreamFollow",
+    "StreamPublication",
     "extension_channel",
 ]
 

@@ -8,6 +8,8 @@ from headrace.archive.client import calls
 from headrace.archive.client.following.settings import follow
 from headrace.archive.client.following.stream_follow import follow_stream
 from headrace.archive.client.session import ArchiveSession
+from headrace.archive.client.stream_data import StreamData, recorded_data
+from headrace.archive.client.stream_publication import StreamPublication, published_to
 from headrace.archive.protocol.codes import SourceLocation
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from headrace.archive.client.following.place import Place
     from headrace.archive.client.following.settings import Begin, FollowSettings
     from headrace.archive.client.following.stream_follow import StreamFollow, StreamFollowSettings
+    from headrace.archive.protocol.descriptor import RecordingDescriptor
     from headrace.archive.protocol.named_stream import NamedStream
     from headrace.archive.protocol.retention import Retention
 
@@ -68,6 +71,54 @@ class NamedStreamRequests(ArchiveSession):
     def streams(self) -> list[NamedStream]:
         """The declared streams, by name."""
         return self._run(calls.streams())
+
+    def stream_recordings(self, name: str) -> list[RecordingDescriptor]:
+        """The recordings of a named stream, by their ids.
+
+        Raises:
+            ArchiveError: No stream has the name.
+        """
+        return self._run(calls.stream_recordings(name))
+
+    def add_publication(
+        self, name: str, *, publisher: str = "", timeout_s: float | None = 30.0
+    ) -> StreamPublication:
+        """Publish to a named stream, and go on where this publisher stopped, also in another life of its program.
+
+        Blocks without the GIL until the archive records it. If the publication before has not ended yet, such as that
+        of a program that was killed, this waits until its driver has given it up.
+
+        ::
+
+            with archive.add_publication("trades") as trades:
+                first = 0 if trades.last_message is None else number_of(trades.last_message) + 1
+                for number in itertools.count(first):
+                    trades.publish(trade(number))
+
+        Args:
+            name: The name of the stream.
+            publisher: Which of its publishers this is, if there are several; two of the same name cannot run at once.
+            timeout_s: How long it may wait, in seconds; ``None`` for no limit.
+
+        Raises:
+            ArchiveError: No stream has the name.
+            ArchiveTimeoutError: A publication of this publisher goes on elsewhere, or the archive does not record it.
+        """
+        return published_to(self, name, publisher, timeout_s)
+
+    def read(self, name: str) -> StreamData:
+        """Read all that a named stream has recorded, into memory: for Arrow, numpy, pandas and polars.
+
+        Blocks without the GIL. Messages that are recorded meanwhile are not part of it.
+
+        Args:
+            name: The name of the stream.
+
+        Raises:
+            ArchiveError: No stream has the name, or a recording was deleted meanwhile.
+            ArchiveTimeoutError: The archive does not answer.
+        """
+        return recorded_data(self, name)
 
     @overload
     def follow(

@@ -21,6 +21,7 @@ _RECORDINGS = "headrace.cli.archive.recordings"
 _SEGMENTS = "headrace.cli.archive.segments"
 _RETENTION = "headrace.cli.archive.retention"
 _REPLICATION = "headrace.cli.archive.replication"
+_STREAMS = "headrace.cli.archive.streams"
 _UPKEEP = "headrace.cli.archive.upkeep"
 SUBCOMMANDS = {
     "list": LazyCommand(_FILES, "List the recordings in an archive's directory.", "list_command"),
@@ -60,6 +61,11 @@ SUBCOMMANDS = {
     "record": LazyCommand(
         _SESSIONS, "Record a stream through a running archive, until Ctrl-C.", "record_command"
     ),
+    "declare": LazyCommand(
+        _STREAMS, "Record a stream under a name, whenever the archive runs.", "declare_command"
+    ),
+    "undeclare": LazyCommand(_STREAMS, "Record a named stream no longer.", "undeclare_command"),
+    "streams": LazyCommand(_STREAMS, "List the named streams of a running archive.", "streams_command"),
     "stop": LazyCommand(_RECORDINGS, "Stop a recording of a running archive.", "stop_command"),
     "purge": LazyCommand(_RECORDINGS, "Delete a whole recording.", "purge_command"),
     "replicate": LazyCommand(

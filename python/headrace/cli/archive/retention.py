@@ -69,7 +69,7 @@ def set_command(
     if keep_everything == any(one is not None for one in given):
         rule = "give --keep-for, --keep-bytes, --keep-ended-for or several of them, or else --keep-everything"
         raise click.UsageError(rule)
-    retention = None if keep_everything else _retention(keep_for, keep_bytes, keep_ended_for)
+    retention = None if keep_everything else retention_of(keep_for, keep_bytes, keep_ended_for)
     kept = _words(keep_for, keep_bytes)
     with session(address, "set-retention") as archive:
         if dry_run:
@@ -94,7 +94,13 @@ def set_command(
     click.echo(f"recording {recording_id} keeps {kept}{_until(keep_ended_for)}")
 
 
-def _retention(keep_for: str | None, keep_bytes: str | None, keep_ended_for: str | None) -> Retention:
+def retention_of(keep_for: str | None, keep_bytes: str | None, keep_ended_for: str | None) -> Retention:
+    """The retention that options say, of which one is given.
+
+    Raises:
+        BadParameter: A time is wrong.
+        ConfigError: A size is wrong.
+    """
     from headrace.archive import Retention
     from headrace.channel import parse_size
 

@@ -37,9 +37,9 @@ class StreamFollow(Follow):
     """The messages of a named stream, each once, those of each publisher in order, endlessly.
 
     Made with :meth:`headrace.Archive.follow`. An iterator, also with ``async for``, and a context manager. Reads what
-    is recorded, then what publishers send. Goes on when a publisher or the archive ends and comes back, however long that
-    takes: :attr:`waiting_for` says for what it waits. Used by one thread at a time, or by the coroutines of one event
-    loop; any thread may close it, which ends the iteration.
+    is recorded, then what publishers send. Goes on when a publisher or the archive ends and comes back, however long
+    that takes: :attr:`waiting_for` says for what it waits. Used by one thread at a time, or by the coroutines of one
+    event loop; any thread may close it, which ends the iteration.
     """
 
     _follower: StreamFollower  # type: ignore[assignment]
