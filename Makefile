@@ -145,9 +145,10 @@ soak-follow: build ## Follow a recording through FAULTS=300 random faults
 	  $(BIN)/python -m pytest --timeout 0 -o faulthandler_timeout=0 $(PYTEST_ARGS) tests/archive/test_follow.py -k random_faults
 
 .PHONY: soak-cluster
-soak-cluster: build ## Kill members of a cluster 5 x ROUNDS=20 times under load
+soak-cluster: build ## Kill members of clusters 13 x ROUNDS=20 times under load, and cut some of five off
 	HEADRACE_ROUNDS=$(ROUNDS) HEADRACE_SEED=$${HEADRACE_SEED:-$$RANDOM} \
-	  $(BIN)/python -m pytest --timeout 0 -o faulthandler_timeout=0 $(PYTEST_ARGS) tests/cluster/test_kill_loops.py
+	  $(BIN)/python -m pytest -s --timeout 0 -o faulthandler_timeout=0 $(PYTEST_ARGS) \
+	  tests/cluster/test_kill_loops.py tests/cluster/test_process_kills.py tests/cluster/test_partitions.py
 
 # Miri knows no mapped files, and reads of recordings take it minutes: those tests are left out.
 MIRI_CANNOT := doorbell liveness cnc loss_report log::buffers exclusive::recorded

@@ -19,7 +19,7 @@ from headrace.cli.cluster.demo.members import MemberProcess, Place, member_list
 from headrace.cli.lifecycle import FAILED
 from headrace.cli.output import OutputConsole
 from headrace.clock import SYSTEM_CLOCK
-from headrace.cluster import ClusterError
+from headrace.cluster import ClusterClient, ClusterError
 from headrace.cluster.node.running_member import MemberStatus
 from headrace.tools.units import format_count, format_duration_ns
 
@@ -89,7 +89,8 @@ class Demo:
                 member.start()
             leader = self._await(self._leader, "a leader")
             self._say(f"member {leader.member_id} leads", style="bold green")
-            commands = held.enter_context(Commands(self._driver, self._list, _RATE))
+            cluster = ClusterClient.connect(driver=self._driver, members=self._list)
+            commands = held.enter_context(Commands(cluster, _RATE))
             self._answered(commands)
             self._say(f"{_count(len(commands.answers))}, all answered: {_latency(commands)}")
             killed = self._kill(commands)

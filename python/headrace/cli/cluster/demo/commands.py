@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace.clock import SYSTEM_CLOCK
-from headrace.cluster import ClusterClient
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from headrace import MediaDriver
-    from headrace.cluster import ClusterMessage
+    from headrace.cluster import ClusterClient, ClusterMessage
 
 __all__ = ["Answer", "Commands", "LostCommandError"]
 
@@ -34,10 +32,15 @@ class Answer:
 
 
 class Commands:
-    """A client in a thread of its own. It sends each number once, also where an answer never comes."""
+    """A client in a thread of its own. It sends each number once, also where an answer never comes.
 
-    def __init__(self, driver: MediaDriver, members: str, rate: int) -> None:
-        self._cluster = ClusterClient.connect(driver=driver, members=members)
+    Args:
+        cluster: Its session, which it closes.
+        rate: How many it sends a second.
+    """
+
+    def __init__(self, cluster: ClusterClient, rate: int) -> None:
+        self._cluster = cluster
         self._interval_ns = _NS_PER_S // rate
         self._sent_ns: dict[int, int] = {}
         self._is_paused = False

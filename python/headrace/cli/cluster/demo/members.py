@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from headrace.cluster import ClusterError, ClusterFileError
@@ -20,7 +20,6 @@ __all__ = ["MemberProcess", "Place", "member_list"]
 
 _PORTS = range(20_200, 30_000, 10)
 _PORTS_A_MEMBER = 5
-_SERVICE = f"{__package__}.ledger:Ledger"
 # Small files, for a demonstration.
 _SETTINGS = {
     "aeron.archive.segment.file.length": "1m",
@@ -53,6 +52,8 @@ class Place:
 class MemberProcess:
     """One member; it can be started again."""
 
+    SERVICE = f"{__package__}.ledger:Ledger"
+
     def __init__(self, member_id: int, members: str, place: Place) -> None:
         self.member_id = member_id
         self._members = members
@@ -69,11 +70,17 @@ class MemberProcess:
 
     def start(self) -> None:
         """Run it."""
-        words = ["--members", self._members, "--member", str(self.member_id), "--service", _SERVICE]
+        self._process = self._run(self._command())
+
+    def _command(self) -> list[str]:
+        words = ["--members", self._members, "--member", str(self.member_id), "--service", self.SERVICE]
         settings = [word for name, value in _SETTINGS.items() for word in ("-D", f"{name}={value}")]
+        return [sys.executable, "-m", "headrace", "cluster", "node", str(self.directory), *words, *settings]
+
+    def _run(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "headrace", "cluster", "node", self.directory, *words, *settings],
+            return subprocess.Popen(
+                command,
                 stdout=log,
                 stderr=log,
                 env=os.environ | {"AERON_DIR": str(self._place.drivers / "driver")},
