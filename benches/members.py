@@ -158,19 +158,20 @@ class Members:
 @contextmanager
 def ours(settings: Mapping[str, str], used: int = 0) -> Iterator[Members]:
     """Ours, as `headrace cluster node` runs them; so many bytes of their files are in memory used before."""
-    with _cluster(_our_command, settings, used) as members:
+    with cluster(our_command, settings, used) as members:
         yield members
 
 
 @contextmanager
 def theirs(settings: Mapping[str, str], used: int = 0) -> Iterator[Members]:
     """The reference's, each in one JVM; otherwise the same."""
-    with _cluster(_their_command, settings, used) as members:
+    with cluster(their_command, settings, used) as members:
         yield members
 
 
 @contextmanager
-def _cluster(command: Command, settings: Mapping[str, str], used: int) -> Iterator[Members]:
+def cluster(command: Command, settings: Mapping[str, str], used: int) -> Iterator[Members]:
+    """Three members, each run by a command."""
     names = "|".join(",".join((str(number), *_free_endpoints())) for number in range(COUNT))
     with used_directory(used) as place, ExitStack() as held:
         members = [Member(number, place, names, command, settings) for number in range(COUNT)]
@@ -181,13 +182,17 @@ def _cluster(command: Command, settings: Mapping[str, str], used: int) -> Iterat
         yield Members(members)
 
 
-def _our_command(member: Member, settings: Mapping[str, str]) -> list[str]:
+def our_command(
+    member: Member, settings: Mapping[str, str], *, service: str = "benches.peers.echoing:Echo"
+) -> list[str]:
+    """Runs one of ours."""
     given = [word for name, value in settings.items() for word in ("-D", f"{name}={value}")]
-    service = ["--service", "benches.peers.echoing:Echo"]
-    return [sys.executable, "-m", "headrace", "cluster", "node", str(member.place), *service, *given]
+    node = [sys.executable, "-m", "headrace", "cluster", "node", str(member.place)]
+    return [*node, "--service", service, *given]
 
 
-def _their_command(member: Member, settings: Mapping[str, str]) -> list[str]:
+def their_command(member: Member, settings: Mapping[str, str]) -> list[str]:
+    """Runs one of the reference's."""
     own = {
         "aeron.dir": str(member.driver),
         "aeron.dir.delete.on.start": "true",

@@ -1,5 +1,6 @@
 """Services that send each message back, for nodes of ours."""
 
+import os
 import time
 from collections.abc import Iterable
 
@@ -23,6 +24,18 @@ class Echo(ClusteredService):
     def on_read(self, session: ClientSession, message: bytes) -> bytes:
         """See the base class."""
         return message
+
+
+class Large(Echo):
+    """The same, with a state of as many MiB as the environment says."""
+
+    def on_start(self, cluster: Cluster, snapshot: Iterable[bytes] | None) -> None:
+        """See the base class."""
+        self._state = [bytes(1 << 20)] * int(os.environ["HEADRACE_STATE_MIB"])
+
+    def on_take_snapshot(self) -> Iterable[bytes]:
+        """See the base class."""
+        return iter(self._state)
 
 
 class BatchEcho(Echo):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from headrace import ConfigError, MediaDriver
 from headrace.cluster import ClientSession, ClusterClient, ClusterError, ClusterNode, ServiceError
 from headrace.cluster.member.states import Toggle
 from tests.cluster.test_node import Total
-from tests.helpers import await_true
+from tests.helpers import TIMEOUT_S, await_true
 from tests.ports import free_member
 
 
@@ -191,6 +193,26 @@ def test_a_read_has_what_was_answered_before_it_and_enters_no_log(lab: Lab) -> N
     assert lab.client.read(b"", timeout_s=20) == b"3"
     lab.count(1)
     assert lab.client.read(b"") == b"4"
+
+
+def test_a_command_has_a_follower_take_a_snapshot_for_all(lab: Lab) -> None:
+    lab.count(3)
+    lab.await_equal()
+    leader_id = lab.await_leader()
+    words = ["cluster", "snapshot", str(lab.directory / str(leader_id)), "--on-follower"]
+    done = subprocess.run(
+        [sys.executable, "-m", "headrace", *words],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    follower_id = max({0, 1, 2} - {leader_id})
+    assert done.stdout.startswith(f"Member [{leader_id}]: member {follower_id} has taken a snapshot")
+    await_true(lambda: all(node.module.snapshot_count == 1 for node in lab.nodes.values()))
+    plans = [node.module._context.plan for node in lab.nodes.values()]
+    assert len({plan.snapshots[0].log_position for plan in plans if plan is not None}) == 1
 
 
 def test_followers_answer_reads_and_say_how_old_they_are(lab: Lab) -> None:

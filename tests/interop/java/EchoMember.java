@@ -108,6 +108,14 @@ public class EchoMember
 
         public void onTakeSnapshot(final ExclusivePublication snapshot)
         {
+            final UnsafeBuffer state = new UnsafeBuffer(new byte[1 << 20]);
+            for (int i = Integer.getInteger("headrace.state.mib", 0); i > 0; i--)
+            {
+                while (snapshot.offer(state) < 0)
+                {
+                    cluster.idleStrategy().idle();
+                }
+            }
             number.putLong(0, count);
             while (snapshot.offer(number, 0, 8) < 0)
             {

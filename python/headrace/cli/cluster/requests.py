@@ -17,9 +17,11 @@ from headrace.cli.lifecycle import FAILED
 from headrace.cli.output import print_json
 
 if TYPE_CHECKING:
-    from headrace.cluster.node.running_member import RunningMember
+    from headrace.cluster.node.running_member import RunningMember, Toggle
     from headrace.cluster.protocol.control import ClusterMembersExtendedResponse
 
+# A command that takes long ends by itself before.
+_COMMAND_S = 660.0
 _timeout_option = options.timeout_option(5.0, "How long to wait for the member's answer.", least=0.1)
 
 
@@ -78,19 +80,24 @@ def _members_text(answer: ClusterMembersExtendedResponse) -> str:
     )
 
 
+def _ask(toggle: Toggle, directory: Path, timeout_s: float, dry_run: bool) -> None:
+    """Ask the leader for what a control toggle stands for."""
+    member = _member(directory)
+    member.check_can(toggle, timeout_s)
+    if dry_run:
+        click.echo(f"{member.name}: would apply {toggle.name}")
+        return
+    member.ask(toggle)
+    click.echo(f"{member.name}: {toggle.name} applied successfully")
+
+
 def _asking(name: str, text: str) -> click.Command:
     """The command that asks the leader for what the control toggle of that name stands for."""
 
     def ask(directory: Path, timeout_s: float, dry_run: bool) -> None:
         from headrace.cluster.node.running_member import Toggle
 
-        member, toggle = _member(directory), Toggle[name.upper()]
-        member.check_can(toggle, timeout_s)
-        if dry_run:
-            click.echo(f"{member.name}: would apply {toggle.name}")
-            return
-        member.ask(toggle)
-        click.echo(f"{member.name}: {toggle.name} applied successfully")
+        _ask(Toggle[name.upper()], directory, timeout_s, dry_run)
 
     callback: Callable[..., None] = ask
     for decorate in (dry_run_option, _timeout_option, directory_argument):
@@ -121,10 +128,31 @@ def transfer_command(directory: Path, successor_id: int | None, dry_run: bool, t
     click.echo(f"{member.name}: {toggle.name} applied successfully")
 
 
-snapshot_command = _asking(
-    "snapshot",
-    "Take a snapshot of the cluster, and wait for it, up to 30 seconds. DIRECTORY is the leader's.",
+@click.command("snapshot")
+@directory_argument
+@click.option(
+    "--on-follower",
+    is_flag=True,
+    help="One follower takes it, and the other members copy it: the cluster goes on meanwhile. Waits for the leader's "
+    "copy, up to 10 minutes.",
 )
+@dry_run_option
+@_timeout_option
+def snapshot_command(directory: Path, on_follower: bool, dry_run: bool, timeout_s: float) -> None:
+    """Take a snapshot of the cluster, and wait for it, up to 30 seconds. DIRECTORY is the leader's."""
+    from headrace.cluster.node.running_member import Command, Toggle
+
+    if not on_follower:
+        _ask(Toggle.SNAPSHOT, directory, timeout_s, dry_run)
+        return
+    member = _member(directory)
+    member.check_can(Toggle.SNAPSHOT, timeout_s)
+    if dry_run:
+        click.echo(f"{member.name}: would apply {Command.SNAPSHOT_ON_FOLLOWER.name}")
+        return
+    click.echo(f"{member.name}: {member.command(Command.SNAPSHOT_ON_FOLLOWER, -1, '', _COMMAND_S)}")
+
+
 suspend_command = _asking(
     "suspend",
     "Suspend the cluster: it takes no messages, fires no timers and connects no clients until `headrace cluster "

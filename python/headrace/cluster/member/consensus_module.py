@@ -37,8 +37,7 @@ from headrace.cluster.member.election import Election
 from headrace.cluster.member.follower_reads import FollowerReads
 from headrace.cluster.member.ingress import Ingress
 from headrace.cluster.member.lifeline import open_lifeline
-from headrace.cluster.member.node_requests import NodeRequests
-from headrace.cluster.member.operator_requests import OperatorRequests
+from headrace.cluster.member.operators import Operators
 from headrace.cluster.member.peers import Peers
 from headrace.cluster.member.reads import OF_READS, Reads
 from headrace.cluster.member.recovery import recovered
@@ -48,7 +47,6 @@ from headrace.cluster.member.services import Services
 from headrace.cluster.member.session_checks import SessionChecks
 from headrace.cluster.member.session_opening import SessionOpening
 from headrace.cluster.member.snapshots import Snapshots
-from headrace.cluster.member.standby_snapshots import StandbySnapshots
 from headrace.cluster.member.states import ModuleState, NodeToggle, Toggle
 from headrace.cluster.member.term_log import TermLog
 from headrace.cluster.member.termination import Termination
@@ -56,6 +54,7 @@ from headrace.cluster.protocol import control
 from headrace.cluster.protocol.consensus import (
     CommitAnswer,
     Divergence,
+    FollowerSnapshot,
     MemberStateHash,
     TerminationAck,
     TerminationPosition,
@@ -131,15 +130,9 @@ class ConsensusModule(SteppedAgent):
         check_callable("on_event", on_event)
         doubts = ConsensusModuleConfig.environment_doubts(os.environ) if config is None else []
         self.config = config = ConsensusModuleConfig.of(config, properties, **settings)
-        authenticator = config.authenticator
-        if authenticator is not None:
-            authenticator = authenticator_named("authenticator", authenticator)
-        self._verdicts = Verdicts(authenticator)
-        self._authorisation = (
-            None
-            if config.authorisation is None
-            else authorisation_named("authorisation", config.authorisation)
-        )
+        who, what = config.authenticator, config.authorisation
+        self._verdicts = Verdicts(None if who is None else authenticator_named("authenticator", who))
+        self._authorisation = None if what is None else authorisation_named("authorisation", what)
         self._clock = clock or (SYSTEM_CLOCK if driver is None else driver._clock)
         self._storage = storage or DirectoryStorage(config.cluster_directory)
         # The driver tells what is gone from the first moment on, before there are services whose clients they may be.
@@ -268,20 +261,26 @@ class ConsensusModule(SteppedAgent):
         self._follower_reads = FollowerReads(context, self._peers, self._services)
         self._states = StateComparison(context, self._peers)
         self._termination = Termination(context, self._services, self._peers, recording)
-        self._operator_requests = OperatorRequests(
-            context, self._snapshots, self._termination, lambda one: self._election.hand_over(one), self._task
+        self._operators = Operators(
+            context,
+            self._peers,
+            self._services,
+            self._snapshots,
+            self._termination,
+            self._term_log.leader,
+            self._reads.roll_call,
+            self._task,
+            lambda: self._election,
         )
         self._connecting = SessionOpening(context, self._egress, self._verdicts)
         self._session_checks = SessionChecks(context, self._egress)
-        self._standby_snapshots = StandbySnapshots(context)
-        self._node_requests = NodeRequests(context, self._snapshots, self._standby_snapshots, self._task)
         self._backup_queries = BackupQueries(
             context,
             self._egress,
             self._verdicts,
             self._authorisation,
             self._peers.subscription,
-            self._standby_snapshots.notice,
+            self._operators.standby_snapshots.notice,
         )
         # Only where sockets are real, and others may follow.
         has_followers = self._peers and self._clock is SYSTEM_CLOCK
@@ -395,9 +394,7 @@ class ConsensusModule(SteppedAgent):
             if not context.archive.is_ready:
                 raise ClusterTerminalError(f"local archive is not connected: {context.archive.failure}")
             self._backup_queries.do_work()
-            self._standby_snapshots.do_work()
-            if self._node_requests.do_work():
-                return 1
+            self._operators.do_work()
             if not self._is_ending:
                 self._election.check_log()
         if self._redirects is not None:
@@ -420,7 +417,7 @@ class ConsensusModule(SteppedAgent):
         context, writer, ingress = self._context, self._term_log.leader.writer, self._ingress
         if ingress is None or writer is None or not self._task.is_idle:
             return 0
-        if self._operator_requests.do_work(writer):
+        if self._operators.requests.do_work(writer):
             return 1
         if context.state is not ModuleState.ACTIVE:
             return 0
@@ -485,6 +482,8 @@ class ConsensusModule(SteppedAgent):
             self._follower_reads.on_answer(message, self._followed_term_id)
         elif isinstance(message, MemberStateHash):
             self._states.on_member(message)
+        elif isinstance(message, FollowerSnapshot):
+            self._operators.follower_snapshots.on_message(message)
         elif isinstance(message, Divergence):
             self._states.on_divergence(message)
         elif isinstance(message, OF_ELECTIONS):
@@ -510,9 +509,10 @@ class ConsensusModule(SteppedAgent):
     def _leave(self) -> None:
         """Give up what is not agreed upon. Services take a snapshot that is, whatever comes."""
         context = self._context
-        if self._operator_requests.action_position > context.commit_position and not self._is_ending:
+        if self._operators.requests.action_position > context.commit_position and not self._is_ending:
             self._task.close()
         self._services.forget_after(context.commit_position)
+        self._operators.leave()
         self._reads.clear()
         self._follower_reads.clear()
 
@@ -538,6 +538,9 @@ class ConsensusModule(SteppedAgent):
     def _service_request(self, request: object) -> None:
         if isinstance(request, control.StateHash):
             self._states.on_service(request)
+            return
+        if isinstance(request, control.OperatorRequest):
+            self._operators.commands.on_request(request)
             return
         position = self._term_log.recording.position or self._context.commit_position
         peers = self._election.core.peers if self._election.has_started else {}
@@ -653,7 +656,7 @@ class ConsensusModule(SteppedAgent):
                     )
                 )
             with contextlib.suppress(HeadraceError):
-                self._operator_requests.give_up()
+                self._operators.requests.give_up()
                 context.enter(ModuleState.CLOSED, "closed")
         self._task.close()
         self._release()

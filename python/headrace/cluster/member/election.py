@@ -134,6 +134,12 @@ class Election:
         """Whether the member leads or follows."""
         return self._core is not None and self._core.state is _E.CLOSED
 
+    @property
+    def active_ids(self) -> list[int]:
+        """The other members that were heard lately."""
+        since_ns = self._now_ns() - self._context.config.leader_heartbeat_timeout_ns
+        return [one.member_id for one in self.core.peers.values() if one.is_active(since_ns)]
+
     # --- turns -----------------------------------------------------------------------------------------------------
 
     def receive(self, message: do.Message) -> None:

@@ -9,6 +9,7 @@ from headrace._agent.tasks import RunningTask, Task
 from headrace.cluster.member.log_reader import LogReader
 from headrace.cluster.member.states import ModuleState
 from headrace.cluster.protocol.codes import ClusterAction
+from headrace.cluster.protocol.log import takes_snapshot
 
 if TYPE_CHECKING:
     from headrace.client import Image
@@ -103,13 +104,13 @@ class FollowedLog:
             context.enter(ModuleState.SUSPENDED, "the log says so")
         elif action.action is ClusterAction.RESUME:
             context.enter(ModuleState.ACTIVE, "the log says so")
-        elif action.flags == 0:
-            self._begin(self._snapshot(position), is_snapshot=True)
+        elif takes_snapshot(action.flags, context.config.member_id):
+            self._begin(self._snapshot(position, is_alone=action.flags != 0), is_snapshot=True)
 
-    def _snapshot(self, position: int) -> Task[None]:
+    def _snapshot(self, position: int, *, is_alone: bool) -> Task[None]:
         context, before = self._context, self._context.state
         context.enter(ModuleState.SNAPSHOT, "the log says so")
-        yield from self._snapshots.taken(position)
+        yield from self._snapshots.taken(position, is_alone=is_alone)
         context.enter(before, "the snapshot is done")
 
     def lead(self) -> None:

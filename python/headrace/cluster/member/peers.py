@@ -93,6 +93,11 @@ class Peers:
         port = member.consensus_endpoint.rpartition(":")[2]
         return f"{image.source_identity.rpartition(':')[0]}:{port}"
 
+    def archive_endpoint(self, member_id: int) -> str | None:
+        """Where the archive of another member takes requests."""
+        member = self._members.get(member_id)
+        return None if member is None else member.archive_endpoint
+
     def connect(self, now_ns: int) -> None:
         """Open the streams that are missing; the driver's answers are taken in later calls. Tell the own list there."""
         for member_id, member in self._members.items():

@@ -11,6 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from headrace.cluster.consensus.peers import quorum_of
+from headrace.cluster.member.roll_call import RollCall
 from headrace.cluster.protocol.codes import Role
 from headrace.cluster.protocol.consensus import CommitAnswer, CommitQuery, LeaderProbe, LeaderProbeAck
 from headrace.cluster.protocol.control import ServiceRead
@@ -46,6 +47,8 @@ class Reads:
         self._probe_id = 0
         self._repeat_ns = 0
         self._acked: set[int] = set()
+        self.roll_call = RollCall(context, peers)
+        """Finds out which members are ours, by the same question."""
         self._ready: deque[ServiceRead] = deque()
 
     def on_message(self, message: LeaderProbe | LeaderProbeAck | CommitQuery, followed_term_id: int) -> None:
@@ -138,6 +141,7 @@ class Reads:
 
     def _on_ack(self, ack: LeaderProbeAck) -> None:
         """A member follows this one."""
+        self.roll_call.on_ack(ack)
         if (ack.leadership_term_id, ack.probe_id) == (self._context.leadership_term_id, self._probe_id):
             self._acked.add(ack.member_id)
 

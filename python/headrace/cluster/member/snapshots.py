@@ -30,11 +30,17 @@ class Snapshots:
     def __init__(self, context: Context, services: Services) -> None:
         self._context = context
         self._services = services
+        self.to_announce = NULL_VALUE
+        """Where this member alone has taken a snapshot, which the others are to copy; -1 if there is none."""
 
-    def taken(self, log_position: int) -> Task[bool]:
+    def taken(self, log_position: int, *, is_alone: bool = False) -> Task[bool]:
         """Goes on once services and module have a snapshot at a position; whether all have.
 
         It is noted for all or for none. What goes wrong is logged, and the member goes on without it.
+
+        Args:
+            log_position: The position.
+            is_alone: Whether no other member takes it.
         """
         context = self._context
         begin_ns = context.client.clock.monotonic_ns()
@@ -62,6 +68,8 @@ class Snapshots:
         context.counters.note_snapshot(duration_ns, context.config.snapshot_threshold_ns)
         for session in context.applied.sessions:
             session.activity_ns = context.now_ns
+        if is_alone:
+            self.to_announce = log_position
         return True
 
     def _point(self, log_position: int) -> SnapshotPoint:

@@ -1,7 +1,8 @@
-"""Snapshots that standbys take for the cluster: noted, and copied when the member starts or an operator asks.
+"""Snapshots that others take for the member: noted, and copied when the member starts or an operator asks.
 
 Cluster specification 6.7. A message of a standby names the recordings of one snapshot in the standby's archive. They
-enter the recording log as entries that no start uses; their copies enter it as the member's own snapshot.
+enter the recording log as entries that no start uses; their copies enter it as the member's own snapshot. One that
+another member has taken alone is copied at once.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ class StandbySnapshots:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._notices: deque[Sequence[StandbySnapshotRecording]] = deque()
+        # The recordings of each, and whether they are of a member, to be copied at once.
+        self._notices: deque[tuple[Sequence[StandbySnapshotRecording], bool]] = deque()
+        self._is_copy_due = False
         # Of the first of them, once the log is agreed upon up to its snapshot.
         self._due: Deadline | None = None
         self._task = RunningTask()
@@ -51,9 +54,9 @@ class StandbySnapshots:
             progress_interval_s=timeout_s / 10,
         )
 
-    def notice(self, snapshots: Sequence[StandbySnapshotRecording]) -> None:
-        """A standby has taken a snapshot, in these recordings."""
-        if not snapshots:
+    def notice(self, snapshots: Sequence[StandbySnapshotRecording], *, is_of_member: bool = False) -> None:
+        """A standby has taken a snapshot, in these recordings; or another member, whose is copied at once."""
+        if not snapshots or (snapshots, is_of_member) in self._notices:
             return
         if len(self._notices) == _NOTICES_MAX:
             self._notices.popleft()
@@ -61,31 +64,54 @@ class StandbySnapshots:
             self._context.log.warning(
                 "standbys take more snapshots than the cluster agrees upon: one is left out"
             )
-        self._notices.append(snapshots)
+        self._notices.append((snapshots, is_of_member))
 
     def do_work(self) -> int:
         """Note what is agreed upon, and go on copying."""
-        return self._note_due() + self._task.step()
+        work_count = self._note_due() + self._task.step()
+        if self._is_copy_due and self._task.is_idle:
+            self._is_copy_due = False
+            self.begin_copying()
+        return work_count
 
     def _note_due(self) -> int:
         context = self._context
-        if not self._notices or self._notices[0][0].log_position > context.commit_position:
+        if not self._notices or self._notices[0][0][0].log_position > context.commit_position:
             return 0
+        snapshots, is_of_member = self._notices[0]
+        if is_of_member:
+            self._notices.popleft()
+            self._is_copy_due = True
+            if not self._is_noted(snapshots):
+                self._note(snapshots)
+            return 1
         if self._due is None:
             delay_s = context.config.standby_snapshot_delay_ns / NS_PER_S
             self._due = context.client.clock.deadline(delay_s)
         if not self._due.is_over:
             return 0
         self._due = None
-        snapshots = self._notices.popleft()
-        try:
-            for one in snapshots:
-                context.recording_log.append_snapshot(_entry(one))
-        except ClusterFileError as wrong:
-            context.log.warning("a standby's snapshot cannot be noted", str(wrong))
-        context.recording_log.force()
+        self._notices.popleft()
+        self._note(snapshots)
         context.counters.note_standby_snapshot()
         return 1
+
+    def _is_noted(self, snapshots: Sequence[StandbySnapshotRecording]) -> bool:
+        first = _entry(snapshots[0])
+        return any(
+            (one.log_position, one.archive_endpoint, one.recording_id)
+            == (first.log_position, first.archive_endpoint, first.recording_id)
+            for one in self._context.recording_log
+        )
+
+    def _note(self, snapshots: Sequence[StandbySnapshotRecording]) -> None:
+        log = self._context.recording_log
+        try:
+            for one in snapshots:
+                log.append_snapshot(_entry(one))
+        except ClusterFileError as wrong:
+            self._context.log.warning("a standby's snapshot cannot be noted", str(wrong))
+        log.force()
 
     def begin_copying(self) -> None:
         """Copy what is newer than the member's own, unless that is under way; later steps do it."""

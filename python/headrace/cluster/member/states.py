@@ -8,7 +8,16 @@ from headrace._base.named_number import NamedNumber
 from headrace._base.states import StateTable
 from headrace.cluster.consensus.states import ELECTION
 
-__all__ = ["CLUSTER_SESSION", "MODULE", "TABLES", "ModuleState", "NodeToggle", "SessionState", "Toggle"]
+__all__ = [
+    "CLUSTER_SESSION",
+    "MODULE",
+    "TABLES",
+    "Command",
+    "ModuleState",
+    "NodeToggle",
+    "SessionState",
+    "Toggle",
+]
 
 
 class ModuleState(NamedNumber):
@@ -45,6 +54,13 @@ class NodeToggle(NamedNumber):
     NEUTRAL = 1
     REPLICATE_STANDBY_SNAPSHOT = 2
     VALIDATE_RECORDING_LOG = 3
+
+
+class Command(NamedNumber):
+    """What an operator asks of a leader by a message. Ours alone."""
+
+    SNAPSHOT_ON_FOLLOWER = 0
+    """Of the member of the request; -1: any."""
 
 
 class SessionState(Enum):

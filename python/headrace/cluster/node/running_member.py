@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace._base.exceptions import DriverTimeoutError
 from headrace._base.named_number import NamedNumber
@@ -24,22 +24,35 @@ from headrace.cluster.consensus.states import ElectionState
 from headrace.cluster.errors import ClusterError
 from headrace.cluster.files.directory import ClusterDirectory
 from headrace.cluster.files.mark_file import LIVENESS_TIMEOUT_MS
-from headrace.cluster.member.states import ModuleState, Toggle
+from headrace.cluster.member.states import Command, ModuleState, Toggle
 from headrace.cluster.protocol.codes import Role
-from headrace.cluster.protocol.control import ClusterMembersExtendedResponse, ClusterMembersQuery
+from headrace.cluster.protocol.control import (
+    ClusterMembersExtendedResponse,
+    ClusterMembersQuery,
+    OperatorRequest,
+    OperatorResponse,
+)
 from headrace.cluster.protocol.header import SESSION_MESSAGE, template_of
 from headrace.cluster.protocol.messages import MessageError, decode, encode
 from headrace.cnc.cnc_file import CncFile
 from headrace.cnc.faults import DriverFileMissingError, DriverGoneError, DriverNotReadyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from headrace._base.counter_record import CounterRecord
     from headrace.clock import Clock
 
-__all__ = ["NO_DRIVER", "MemberStatus", "NotRunningError", "RunningMember", "Toggle", "stored_messages"]
+__all__ = [
+    "NO_DRIVER",
+    "Command",
+    "MemberStatus",
+    "NotRunningError",
+    "RunningMember",
+    "Toggle",
+    "stored_messages",
+]
 
 _LOOK_S = 0.01
 # The driver showed life a moment ago: this is for one that was killed since.
@@ -52,6 +65,9 @@ _ERRORS = (ClusterCounter.MODULE_ERRORS, ClusterCounter.CONTAINER_ERRORS)
 _TYPES = frozenset(ClusterCounter)
 # What an operator waits for, in seconds: until the toggle is neutral again.
 _WAITS_S = {Toggle.SNAPSHOT: 30.0, Toggle.RESUME: 1.0, Toggle.TRANSFER_LEADERSHIP: 30.0}
+
+
+A = TypeVar("A", ClusterMembersExtendedResponse, OperatorResponse)
 
 
 class NotRunningError(ClusterError):
@@ -211,23 +227,47 @@ class RunningMember:
         Raises:
             ClusterError: It does not answer in time, or its driver does not run.
         """
+        return self._asked(
+            lambda one: ClusterMembersQuery(correlation_id=one, extended=True),
+            ClusterMembersExtendedResponse,
+            timeout_s,
+        )
+
+    def command(self, command: Command, member_id: int, text: str, timeout_s: float) -> str:
+        """Have the leader carry out a command, and wait for its end; returns what it says.
+
+        Raises:
+            ClusterError: It refuses, with the reason; it does not answer in time, or its driver does not run.
+        """
+        self._check_shows_life()
+        answer = self._asked(
+            lambda one: OperatorRequest(
+                correlation_id=one, kind=int(command), member_id=member_id, text=text
+            ),
+            OperatorResponse,
+            timeout_s,
+        )
+        if not answer.is_done:
+            raise ClusterError(f"{self.name}: {answer.text}")
+        return answer.text
+
+    def _asked(self, make: Callable[[int], Any], kind: type[A], timeout_s: float) -> A:
+        """The answer of the member to a request, which is made with its correlation id."""
         mark = self.mark
         deadline = self._clock.deadline(timeout_s)
-        found: list[ClusterMembersExtendedResponse] = []
+        found: list[A] = []
         with (
             self._connected() as client,
             reserved_streams(),
             client.add_subscription(mark.control_channel, mark.service_stream_id) as answers,
             client.add_publication(mark.control_channel, mark.consensus_module_stream_id) as queries,
         ):
-            query = ClusterMembersQuery(correlation_id=client.next_correlation_id(), extended=True)
+            correlation_id = client.next_correlation_id()
+            query = make(correlation_id)
 
             def take(data: bytes) -> None:
                 answer = _decoded(data)
-                if (
-                    isinstance(answer, ClusterMembersExtendedResponse)
-                    and answer.correlation_id == query.correlation_id
-                ):
+                if isinstance(answer, kind) and answer.correlation_id == correlation_id:
                     found.append(answer)
 
             is_sent = False
@@ -283,12 +323,13 @@ class RunningMember:
                 "copy; name that one"
             )
 
-    def ask(self, toggle: Toggle, successor_id: int | None = None) -> None:
+    def ask(self, toggle: Toggle, successor_id: int | None = None, *, wait_s: float | None = None) -> None:
         """Set the control toggle, and wait for the end of what has one.
 
         Args:
             toggle: What is wanted.
             successor_id: The member that is to lead, of a transfer; by default any.
+            wait_s: How long it may take, in seconds; by default as long as Aeron's tool waits.
 
         Raises:
             ClusterError: Something else was asked meanwhile, or it does not end in time.
@@ -303,7 +344,7 @@ class RunningMember:
                 f"{self.name}: Failed to apply {toggle.name}, current toggle value = "
                 f"{_named(Toggle, self._value(record))}"
             )
-        wait_s = _WAITS_S.get(toggle)
+        wait_s = _WAITS_S.get(toggle) if wait_s is None else wait_s
         if wait_s is None:
             return
         deadline = self._clock.deadline(wait_s)

@@ -19,6 +19,7 @@ __all__ = [
     "CommitPosition",
     "CommitQuery",
     "Divergence",
+    "FollowerSnapshot",
     "HeartbeatRequest",
     "HeartbeatResponse",
     "JoinCluster",
@@ -343,6 +344,14 @@ class CommitAnswer:
     log_position: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowerSnapshot:
+    """A follower has taken a snapshot that the others are to copy. Ours alone."""
+
+    member_id: int
+    snapshots: tuple[SnapshotRecording, ...] = ()
+
+
 CONSENSUS: tuple[type, ...] = (
     CanvassPosition,
     RequestVote,
@@ -372,5 +381,6 @@ CONSENSUS: tuple[type, ...] = (
     MemberList,
     CommitQuery,
     CommitAnswer,
+    FollowerSnapshot,
 )
 """All of them."""

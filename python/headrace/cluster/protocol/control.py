@@ -13,6 +13,8 @@ __all__ = [
     "ClusterMembersQuery",
     "ClusterMembersResponse",
     "JoinLog",
+    "OperatorRequest",
+    "OperatorResponse",
     "RemoveMember",
     "RequestServiceAck",
     "ScheduleTimer",
@@ -176,6 +178,28 @@ class ServiceFollowerRead:
     payload: bytes = b""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorRequest:
+    """Tool to consensus module: what takes longer than a toggle, or needs an argument. Ours alone, as is the answer.
+
+    The kind is a number of :class:`headrace.cluster.member.states.Command`.
+    """
+
+    correlation_id: int
+    kind: int
+    member_id: int
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorResponse:
+    """It is done, or why it is not."""
+
+    correlation_id: int
+    is_done: bool
+    text: str = ""
+
+
 CONTROL: tuple[type, ...] = (
     CloseSession,
     ScheduleTimer,
@@ -191,5 +215,7 @@ CONTROL: tuple[type, ...] = (
     StateHash,
     ServiceRead,
     ServiceFollowerRead,
+    OperatorRequest,
+    OperatorResponse,
 )
 """All of them."""

@@ -14,6 +14,8 @@ __all__ = [
     "SessionCloseEvent",
     "SessionOpenEvent",
     "TimerEvent",
+    "flags_for",
+    "takes_snapshot",
 ]
 
 
@@ -58,6 +60,16 @@ class ClusterActionRequest:
     timestamp: int
     action: ClusterAction
     flags: int = 0
+
+
+def flags_for(member_id: int) -> int:
+    """The flags of a snapshot that one follower takes: that of standbys, which members of Aeron skip, and which one."""
+    return 1 | (member_id + 1) << 8
+
+
+def takes_snapshot(flags: int, member_id: int) -> bool:
+    """Whether a member takes the snapshot of an action with these flags."""
+    return flags in (0, flags_for(member_id))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,6 +43,7 @@ from headrace.cluster.protocol.control import (
     ServiceRead,
     ServiceTerminationPosition,
 )
+from headrace.cluster.protocol.log import takes_snapshot
 from headrace.cluster.service import egress
 from headrace.cluster.service.archive_session import ArchiveSession
 from headrace.cluster.service.callbacks import Callbacks, HandlerRaised, handled, held_up, told
@@ -567,7 +568,8 @@ class ServiceContainer(SteppedAgent):
 
     def _begin_snapshot(self, action: ClusterActionRequest) -> None:
         # Flag 1 asks standbys alone.
-        if action.flags == 0 or (action.flags == 1 and self._is_standby):
+        is_of_standby = action.flags == 1 and self._is_standby
+        if is_of_standby or takes_snapshot(action.flags, self._state.member_id):
             self._running.begin(self._snapshot(action))
 
     def _snapshot(self, action: ClusterActionRequest) -> Task[None]:
