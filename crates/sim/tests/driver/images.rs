@@ -298,7 +298,11 @@ fn an_image_that_asks_in_vain_for_what_is_far_behind_goes() {
     let changes = driver.changes("image");
     assert!(changes.len() > 2, "{changes:?}");
     assert!(changes[2].starts_with("Active -> Draining: too far behind the sender"));
-    assert_eq!(publisher.borrow().status_position(), Some(JOIN + 301 * 128), "it joined anew");
+    assert_eq!(
+        publisher.borrow().status_position(),
+        Some(JOIN + 301 * 128),
+        "it joined anew"
+    );
 }
 
 #[test]
