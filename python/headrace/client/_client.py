@@ -59,6 +59,7 @@ class Client(EitherClosing):
         self._client = core
         self._directory = directory
         self._clock = clock
+        self._counters = Counters(core)
         # Of an archive or of a cluster's member, whose streams it adds.
         self._is_part = False
 
@@ -280,7 +281,7 @@ class Client(EitherClosing):
     @property
     def counters(self) -> Counters:
         """All counters of the driver and its clients."""
-        return Counters(self._client)
+        return self._counters
 
     @property
     def directory(self) -> str:

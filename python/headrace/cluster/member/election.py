@@ -73,7 +73,10 @@ class Election:
         self._task = RunningTask()
         self._action: do.Task | None = None
         self._replay_count, self._replayed_position = 0, NULL_VALUE
-        self._told_position, self._is_paused = NULL_VALUE, False
+        # What the core was told of the log last: up to where the member has appended to it, and its archive has it.
+        self._told_end, self._told_position = NULL_VALUE, NULL_VALUE
+        self._is_paused = False
+        self._shown: tuple[object, ...] = ()
 
     def start(self) -> None:
         """Begin with what the member has on its disk."""
@@ -169,15 +172,16 @@ class Election:
 
     def _bring_news(self) -> int:
         """How far the log is recorded, appended and read; returns 1 for news."""
-        core, log, now_ns = self.core, self._log, self._now_ns()
-        position = log.leader.position
-        if position is not None and self._peers:
-            self._carry_out(core.published(position, now_ns))
+        core, log = self.core, self._log
+        end = log.leader.position
+        if end is not None and end != self._told_end and self._peers:
+            self._told_end = end
+            self._carry_out(core.published(end, self._now_ns()))
         recorded = max(log.recording.position, log.copy.position)
         if recorded <= self._told_position:
             return 0
         self._told_position = recorded
-        self._carry_out(core.recorded(recorded, now_ns))
+        self._carry_out(core.recorded(recorded, self._now_ns()))
         return 1
 
     def _read(self) -> int:
@@ -240,13 +244,13 @@ class Election:
 
     def _show(self) -> None:
         context, core = self._context, self.core
-        if context.counters.election_state.value != core.state:
-            context.counters.election_state.value = core.state
-        if context.role is not core.role:
-            context.role = core.role
-        elections = core.election_count
-        if context.counters.election_count.value != elections:
-            context.counters.election_count.value = elections
+        shown = core.state, core.role, core.election_count, core.leader_id
+        if shown == self._shown:
+            return
+        self._shown = shown
+        context.counters.election_state.value = core.state
+        context.counters.election_count.value = core.election_count
+        context.role = core.role
         if context.leader_member_id != core.leader_id:
             context.leader_member_id = core.leader_id
             # From the moment on when it is known: it may end before this member follows it.
@@ -313,7 +317,7 @@ class Election:
         outcome: Outcome = yield from self._log.carried_out(action)
         if isinstance(action, do.LeaveLog | do.TruncateLog):
             self._undo()
-            self._told_position = NULL_VALUE
+            self._told_end = self._told_position = NULL_VALUE
         now_ns = self._now_ns()
         if isinstance(action, do.ReplayLog):
             self._actions.extend(self.core.read(self._context.commit_position, now_ns))

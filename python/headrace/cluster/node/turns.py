@@ -70,10 +70,12 @@ class NodeTurns:
         work_count += self._module.commit()
         for container in self._containers:
             work_count += self._served(container, container.do_work)
-        self._is_settled = False
+        self._note_settled(work_count)
+        moved = work_count
         for _ in range(_PASSES_A_TURN):
-            if not (moved := self._move_messages()):
+            if not moved:
                 break
+            moved = self._move_messages()
             work_count += moved
         return work_count
 
@@ -87,8 +89,12 @@ class NodeTurns:
         work_count += self._module.commit()
         for container in self._containers:
             work_count += self._served(container, container.deliver)
-        self._is_settled = work_count == 0 and self._module.has_committed_all
+        self._note_settled(work_count)
         return work_count
+
+    def _note_settled(self, work_count: int) -> None:
+        """After all parts have taken a turn, or what a turn does for messages."""
+        self._is_settled = work_count == 0 and self._module.has_committed_all
 
     def settle(self) -> None:
         """Have another member lead before all closes; alone, have the log recorded, so that its term has an end."""

@@ -396,7 +396,8 @@ class ServiceContainer(SteppedAgent):
         if not self._is_counted(self._commit):
             return 0
         count = self._reading.poll(commit_position, self._hashes.limit(commit_position))
-        self._tell_state(lambda: self._hashes.due(self._state.position))
+        if self._hashes.is_asked:
+            self._tell_state(lambda: self._hashes.due(self._state.position))
         return count
 
     def _tell_state(self, find: Callable[[], int | None]) -> None:

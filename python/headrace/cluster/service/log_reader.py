@@ -124,6 +124,9 @@ class Reading:
         log = self.log
         if log is None:
             return 0
+        if commit_position <= log.position:
+            self._leave_if_done(log)
+            return 0
         limit = self._config.log_fragment_limit
         try:
             count = self._callbacks.watched(
@@ -149,9 +152,13 @@ class Reading:
             session = self._sessions.get(self._state.session_id)
             self._callbacks.report(self._handler_name, failure, of=session)
             return 1
-        if count == 0 and log.is_done:
-            self._leave(log)
+        if count == 0:
+            self._leave_if_done(log)
         return count
+
+    def _leave_if_done(self, log: JoinedLog) -> None:
+        if log.is_done:
+            self._leave(log)
 
     def _paced(self, log: JoinedLog, limit_position: int, limit: int) -> int:
         """Give the service up to `limit` fragments, and no more than fit into a short time: the thread has more to do.
