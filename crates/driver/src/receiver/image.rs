@@ -197,6 +197,9 @@ impl ReceiverImage {
             self.liveness.last_overrun_ns = Some(now_ns);
             self.shared.drops.note(source.address, Outside::Ahead);
             let Some(inside) = self.window.frames_inside(datagram, position) else {
+                if position < self.window.end {
+                    self.liveness.is_asking = false; // a repair, for which there is no room yet
+                }
                 return Ok(());
             };
             (frames, end) = (inside, position + inside.len() as i64);

@@ -327,6 +327,34 @@ fn a_reader_that_pauses_far_behind_an_idle_sender_keeps_its_image() {
 }
 
 #[test]
+fn a_reader_that_pauses_with_room_for_part_of_a_message_keeps_its_image() {
+    let mut driver = Driver::new();
+    let (_, _, publisher) = image(&mut driver, NEAR);
+    let position = driver.counter(driver.images()[0].position_counter_id);
+    for index in 0..256 {
+        publisher.borrow_mut().send(index);
+    }
+    driver.pass_alive(SECOND);
+    position.set_release(JOIN + 128 * 128);
+    driver.pass_alive(SECOND);
+    for index in 256..383 {
+        publisher.borrow_mut().send(index);
+    }
+    publisher.borrow_mut().send(450);
+    let mut repairs = 0;
+    // There is room for 128 bytes more. The sender repairs them with a frame of 256.
+    for _ in 0..140 {
+        driver.pass_alive(100 * MS);
+        if !std::mem::take(&mut publisher.borrow_mut().naks).is_empty() {
+            publisher.borrow_mut().send_frame(383, 256);
+            repairs += 1;
+        }
+    }
+    assert!(repairs > 1);
+    assert_eq!(state(&driver), "Active");
+}
+
+#[test]
 fn a_linger_without_readers_is_short() {
     let mut driver = Driver::new();
     let (subscription, _, publisher) = image(&mut driver, NEAR);

@@ -205,11 +205,16 @@ impl FarPublisher {
 
     /// Sends message `index` of 96 bytes; together with its header it takes 128 bytes of the stream.
     pub(crate) fn send(&mut self, index: usize) {
+        self.send_frame(index, 128);
+    }
+
+    /// Sends a frame of `length` bytes where message `index` is.
+    pub(crate) fn send_frame(&mut self, index: usize, length: usize) {
         let start = position(&self.setup, self.setup.active_term_id, self.setup.term_offset);
         let at = start + 128 * index as i64;
         let (term_id, term_offset) = self.place(at);
         let header = DataHeader {
-            frame_length: 128,
+            frame_length: length as i32,
             flags: data::FLAGS_UNFRAGMENTED,
             is_padding: false,
             term_offset,
@@ -218,10 +223,10 @@ impl FarPublisher {
             term_id,
             reserved_value: 0,
         };
-        let mut frame = [7; 128];
+        let mut frame = vec![7; length];
         header.encode(&mut frame);
         self.peer.send(self.to, &frame);
-        self.sent = self.sent.max(at + 128);
+        self.sent = self.sent.max(at + length as i64);
     }
 
     fn place(&self, position: i64) -> (i32, i32) {
