@@ -1,9 +1,9 @@
 //! Memory made of loom's atomics, for models that try every interleaving.
 //!
-//! Loom's atomics own their storage, so the layout is told word by word: every word that the algorithm under test
-//! touches is a 32-bit or a 64-bit cell, as the algorithm accesses it, and touching anything else fails the model.
-//! Runs of bytes are copied cell by cell, relaxed. That makes a race on plain bytes show as a copy that mixes old
-//! and new, which is what the model then has to rule out.
+//! Loom's atomics own their storage, so this describes the layout word by word: every word that the algorithm under
+//! test touches is a 32-bit or a 64-bit cell, as the algorithm accesses it, and touching anything else fails the model.
+//! Runs of bytes are copied cell by cell, relaxed. That makes a race on plain bytes show as a copy that mixes old and
+//! new, which is what the model then has to rule out.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -130,7 +130,7 @@ impl ClientConfig {
         Ok(config)
     }
 
-    /// The handlers, which the configuration gives away: what it holds stays as long as anything of the client does.
+    /// Takes the handlers out of the configuration, which lives as long as any part of the client.
     pub(crate) fn take_handlers(&mut self, mut next_id: impl FnMut() -> i64) -> Handlers {
         let mut handlers = Handlers {
             publication_error: self.publication_error_handler.take(),

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// What one address may be sent.
+/// Bytes that may go to one address.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Budget {
     left: usize,
@@ -16,7 +16,7 @@ pub(crate) struct Budget {
 
 impl Budget {
     const FACTOR: usize = 3;
-    /// What is not spent adds up to this.
+    /// Unspent bytes add up to this.
     const MAX: usize = 64 * 1024;
 
     pub(crate) const fn with_allowance(allowance: usize) -> Self {

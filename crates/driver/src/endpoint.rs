@@ -46,7 +46,7 @@ pub(crate) struct AddedDestination {
     pub group: Option<GroupSockets>,
 }
 
-/// What a multicast group has that is one of several destinations: interface and time to live belong to a socket.
+/// The sockets of a multicast group that is one of several destinations: interface and time to live belong to a socket.
 pub(crate) struct GroupSockets {
     /// The open socket that sends to the group.
     pub transport: Box<dyn Transport>,

@@ -58,7 +58,7 @@ pub(crate) struct ErrorRecorder {
 
 type Fallback = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What is to be written outside the log, once the log is let go of: a reader that is slow holds up one agent then, not all.
+/// Text to write outside the log after unlocking it, so that a slow reader holds up one agent and not all.
 #[must_use]
 struct Overflow(Option<(Fallback, String)>);
 

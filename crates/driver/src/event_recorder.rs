@@ -91,7 +91,7 @@ impl EventRecorder {
         }
     }
 
-    /// Tells of a thing that begins, in the first state of its kind, and gives that state.
+    /// Records that a thing begins, in the first state of its kind, and returns that state.
     pub(crate) fn begin<S: State>(&self, reason: &str, subject: &Subject<'_>) -> S {
         let state = S::ALL[0];
         self.record(None, state, reason.into(), subject);

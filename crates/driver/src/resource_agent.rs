@@ -216,7 +216,7 @@ impl ResourceAgent {
         freed_count
     }
 
-    /// Deletes the file; the memory goes with its last user. Gives back what cannot be deleted. What has its name in
+    /// Deletes the file; the memory goes with its last user. Returns what it could not delete. What has its name in
     /// a directory that another driver has taken over is that driver's.
     fn free(&mut self, request: FreeLog) -> Option<FreeLog> {
         if self.settings.ownership.is_lost() {

@@ -108,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    /// A socket in which so many messages wait.
+    /// A socket in which this number of messages wait.
     struct Waiting(Cell<usize>);
 
     impl Transport for Waiting {

@@ -76,7 +76,7 @@ impl<M: Memory> Counter<M> {
         self.values.compare_and_set_i64(self.offset, expected, value)
     }
 
-    /// What the counter was made for. It changes when the counter is given to another owner.
+    /// Id of what the counter was made for. It changes when the counter is used anew.
     #[inline]
     pub fn registration_id(&self) -> i64 {
         self.values.get_i64_acquire(self.offset + REGISTRATION_ID_OFFSET)

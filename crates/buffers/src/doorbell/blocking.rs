@@ -101,8 +101,8 @@ impl BlockingIdle {
 
     /// Call after each look with the work it found; when that is 0, passes some time.
     ///
-    /// Gives how long the thread slept for want of work: until it was woken, or as long as it may sleep. What it slept
-    /// beyond that, because others had the processor, is not in it.
+    /// Returns how long the thread slept for want of work: until a doorbell woke it, or as long as it may sleep. The
+    /// result leaves out the time after that in which it waited for a processor.
     pub fn idle(&mut self, work_count: usize, awaited: &dyn Awaited) -> Duration {
         if work_count > 0 {
             self.reset();

@@ -16,7 +16,7 @@ fn words(memory: &LoomMemory) -> SlotWords<'_, LoomMemory> {
     SlotWords { memory, offset: 0 }
 }
 
-/// Makes a value visible and rings; gives the bits whose owners it wakes.
+/// Makes a value visible and rings; returns the bits whose owners it wakes.
 fn write(memory: &LoomMemory, value: i64) -> u64 {
     memory.put_i64_release(DATA, value);
     if bell(memory).is_armed() {
@@ -26,7 +26,7 @@ fn write(memory: &LoomMemory, value: i64) -> u64 {
     }
 }
 
-/// Arms and looks once more; gives what it saw.
+/// Arms and looks once more; returns the value that it saw.
 fn arm_and_look(memory: &LoomMemory, slot: usize) -> i64 {
     assert!(bell(memory).arm(slot));
     memory.heavy_fence();

@@ -66,7 +66,7 @@ impl Interests {
         self.descriptors.push(descriptor);
     }
 
-    /// What is waited for may come without a sign.
+    /// The awaited work may come without a ring.
     pub fn may_come_unrung(&mut self) {
         self.is_complete = false;
     }

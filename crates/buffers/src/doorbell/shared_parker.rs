@@ -1,7 +1,7 @@
 //! One slot for many waits at once, for an event loop that watches the slot's descriptor itself.
 //!
 //! Each wait names its doorbells when it begins and when it ends; the slot's bit in a doorbell stays set while a wait
-//! needs it. What rang is told by the bits: a writer takes those that it finds.
+//! needs it. The bits show which doorbells rang: a writer takes those that it finds.
 
 use std::collections::HashMap;
 use std::os::fd::RawFd;
@@ -99,7 +99,7 @@ impl SharedParker {
         self.unrung_count -= usize::from(!armed.is_complete);
     }
 
-    /// Takes what made the descriptor readable, and gives those of `waits` whose doorbells rang since the last call.
+    /// Drains the descriptor, and returns those of `waits` whose doorbells rang since the last call.
     pub fn take_rung<'a, K>(&mut self, waits: impl Iterator<Item = (K, &'a Armed)>) -> Vec<K> {
         // Before the bits are looked at: a writer that takes one after that makes the descriptor readable again.
         self.slot.drain();

@@ -69,7 +69,7 @@ fn insert_what_follows<M: Memory>(term: &M, offset: usize, packet: &[u8]) -> Ins
     Insert::Duplicate
 }
 
-/// What a datagram has from `skipped` bytes on, if a frame begins there.
+/// The frames of a datagram after the first `skipped` bytes, if one begins there.
 #[cold]
 pub fn frames_from(packet: &[u8], skipped: usize) -> Option<&[u8]> {
     let mut at = 0;

@@ -63,7 +63,7 @@ impl DutyCycle {
         }
     }
 
-    /// What a turn does so that the driver does not take this client for dead, and nothing else of it.
+    /// The part of a turn that keeps the driver from taking this client for dead.
     pub(crate) fn keep_alive(&mut self, registry: &Registry) {
         let now_ns = registry.services.now_ns();
         if registry.has_ended() || now_ns - self.last_ns > self.timeout_ns {

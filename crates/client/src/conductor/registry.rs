@@ -129,9 +129,9 @@ impl Registry {
         watched.is_some_and(|watched| overdue.contains(&watched))
     }
 
-    /// Forgets a request. What it asked for is removed at the driver, which works through commands in order, so the removal
-    /// finds the resource even if it has not been made yet; what has come closes itself. False when the id is unknown, as all
-    /// are to a client that has ended: what it asked for went with it.
+    /// Forgets a request, and asks the driver to remove its result. The driver works through commands in order, so the
+    /// removal finds the resource even if it has not been made yet; a result that has arrived closes itself. False if
+    /// the id is unknown. A client that has ended knows no id: its resources went with it.
     pub(crate) fn cancel(&self, correlation_id: i64) -> Result<bool, ClientError> {
         self.handler_thread.refuse_reentry("cancel")?;
         let cx = self.services.context();

@@ -58,7 +58,7 @@ impl Rooms {
         self.ended.clone().map_or(Ok(()), Err)
     }
 
-    /// What the ends of images are told to, whose logs stay mapped for a while.
+    /// The subscriptions, and the rooms that an image's end concerns: its log stays mapped for a while.
     pub(crate) fn ending(&mut self, now_ns: i64, linger_ns: i64) -> (&mut Subscriptions, Ending<'_>) {
         let ending = Ending {
             mappings: &mut self.mappings,

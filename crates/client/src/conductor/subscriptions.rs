@@ -70,7 +70,7 @@ impl Subscriptions {
     }
 }
 
-/// What the end of an image is to be told to.
+/// The rooms that the end of an image concerns.
 pub(crate) struct Ending<'a> {
     pub(crate) mappings: &'a mut LogMappings,
     pub(crate) callbacks: &'a mut Callbacks,

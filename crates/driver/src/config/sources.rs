@@ -17,7 +17,7 @@ const ENVIRONMENT_PREFIX: &str = "AERON_";
 
 /// How those of other programs start that read the same environment and files.
 const FOREIGN_PREFIXES: [&str; 3] = ["AERON_ARCHIVE_", "AERON_CLUSTER_", "AERON_SAMPLE_"];
-/// Most doubtful names that are told of.
+/// Most doubtful names in one warning.
 const DOUBTS_MAX: usize = 8;
 
 /// Values from several places; the last one wins.

@@ -205,7 +205,7 @@ impl Wiring<'_> {
     }
 
     /// Without it the conductor looks for commands of foreign clients every millisecond, as it does anyway while
-    /// there are any. An invoked driver looks when it is told to.
+    /// there are any. An invoked driver looks when the program invokes it.
     fn openings(&self) -> Option<FileWatch> {
         if self.config.threading() == ThreadingMode::Invoker {
             return None;

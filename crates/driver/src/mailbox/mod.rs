@@ -52,7 +52,7 @@ impl<T> Inbox<T> {
         if self.0.is_empty() { None } else { self.0.pop() }
     }
 
-    /// Appends a message; gives it back when the queue is full.
+    /// Appends a message; returns it if the queue is full.
     pub(crate) fn push(&self, message: T) -> Result<(), T> {
         self.0.push(message)
     }
@@ -68,7 +68,7 @@ pub(crate) fn inbox<T>() -> Inbox<T> {
     inbox_of(QUEUE_CAPACITY)
 }
 
-/// An empty queue for so many messages.
+/// An empty queue for `capacity` messages.
 pub(crate) fn inbox_of<T>(capacity: usize) -> Inbox<T> {
     Inbox(Arc::new(ArrayQueue::new(capacity)))
 }

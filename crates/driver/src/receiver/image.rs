@@ -116,7 +116,7 @@ impl ReceiverImage {
         }
     }
 
-    /// No packets will be taken any more: the sender is told at once, unless bytes it sent are still missing.
+    /// Stops taking packets, and informs the sender at once, unless bytes that it sent are still missing.
     pub(super) fn deactivate<'a>(&mut self, reason: impl Into<Reason<'a>>) {
         self.shared.log.metadata().put_active_transport_count_release(0);
         if self.shared.state() == ImageState::Active && self.shared.advance_to(ImageState::Draining, reason) {

@@ -4,7 +4,7 @@ use headrace_protocol::frame::Setup;
 
 use crate::budget::Budget;
 
-/// When an image heard its publisher. A SETUP alone can be forged by everyone.
+/// When an image heard its publisher. A SETUP alone does not count: anyone can forge it.
 pub(super) struct ImageLiveness {
     made_ns: i64,
     pub(super) last_packet_ns: i64,
@@ -36,7 +36,7 @@ impl ImageLiveness {
         now_ns - self.last_packet_ns <= timeout_ns
     }
 
-    /// What came last was not taken.
+    /// The image had no room for the last packet.
     pub(super) fn is_overrun(&self) -> bool {
         self.last_overrun_ns > Some(self.last_packet_ns)
     }

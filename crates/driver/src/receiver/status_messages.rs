@@ -13,7 +13,7 @@ pub(super) struct StatusMessages {
     last_sent_ns: i64,
     /// One waits until the sender says something.
     pub(super) is_owed: bool,
-    /// The sender was told that this receiver goes away.
+    /// A status message has said that this receiver goes away.
     pub(super) said_goodbye: bool,
 }
 

@@ -8,9 +8,9 @@ use crate::shared::{ImageShared, LossRange};
 
 /// It moves with the status messages that leave.
 pub(super) struct Window {
-    /// What lies before it is read.
+    /// The subscribers have read everything before it.
     pub(super) begin: i64,
-    /// There is no room for what lies after it.
+    /// The log has no room after it.
     pub(super) end: i64,
     length_max: i64,
     half_term_length: i64,
@@ -44,17 +44,17 @@ impl Window {
         }
     }
 
-    /// What there is room for of a datagram that ends outside. The kernel joins datagrams, and a publisher may follow another
-    /// receiver.
+    /// The frames at the start of a datagram that the log has room for. A datagram may end outside the window because
+    /// the kernel joins datagrams, and because a publisher may follow a faster receiver.
     #[cold]
     pub(super) fn frames_inside<'a>(&self, datagram: &'a [u8], position: i64) -> Option<&'a [u8]> {
         let room = usize::try_from(self.end - position).ok()?;
         rebuild::frames_within(datagram, room)
     }
 
-    /// A heartbeat may come from further ahead: of a sender that has gone on with a faster receiver, or whose last frame was
-    /// padding. Without it an image that lacks all before it would have nothing to ask for, and end. The sender still has what
-    /// lies less than a term below it.
+    /// A heartbeat may come from further ahead: its sender may have followed a faster receiver, or its last frame was
+    /// padding. An image that lacks everything before it learns from it what to ask for. The sender still has the bytes
+    /// of the last term before it.
     #[cold]
     pub(super) fn can_be_asked_for(&self, packet: &Packet, position: i64) -> bool {
         packet.is_heartbeat && position - self.end < self.half_term_length

@@ -88,7 +88,7 @@ impl Cycle<'_> {
 
 impl SendEndpoint {
     /// A channel without publications. `now_ns` starts the wait for a first sign of life. Each newcomer of a dynamic
-    /// channel has so many bytes a second besides what it earns.
+    /// channel may get `newcomer_allowance` bytes a second besides what it earns.
     pub(super) fn new(spec: SendEndpointSpec, newcomer_allowance: usize, now_ns: i64) -> Self {
         let endpoint = Self {
             destinations: Destinations::new(&spec.destinations),
@@ -291,8 +291,8 @@ impl SendEndpoint {
         }
     }
 
-    /// Asks for names to be looked up again from which no receiver was heard for a while, at most so many. Returns how many
-    /// may still be.
+    /// Asks for a new lookup of at most `allowed` names from which no receiver was heard for a while. Returns how many
+    /// lookups are left.
     pub(super) fn check_re_resolution(
         &mut self,
         following: Following,

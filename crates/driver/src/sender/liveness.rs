@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use headrace_protocol::round_trips::{RARE_PROBE_INTERVAL_NS, RoundTripEstimate};
 
-/// Receivers of one stream that are told apart. Every datagram could carry another id, so there is an end.
+/// Most receivers of one stream that the sender tells apart: every datagram could carry another id.
 const RECEIVERS_MAX: usize = 4096;
 
 /// Addresses of one receiver that are remembered: it may have several paths, each with a socket of its own.

@@ -88,7 +88,7 @@ impl<'a> Way<'a> {
         Self { group, ..self }
     }
 
-    /// As of all destinations. `send` is told the socket, and the address where that has no peer.
+    /// As [`Destinations::send_to_each`]. `send` gets the socket, and the address if the socket has no peer.
     fn send_to_each(
         self,
         whole: usize,
@@ -211,7 +211,7 @@ impl Outgoing<'_> {
         }
     }
 
-    /// What a destination took; none when it cannot be sent to, which is reported.
+    /// Bytes that a destination took. Reports an error and returns none if it cannot be sent to.
     fn taken(&self, sent: io::Result<usize>, to: Option<SocketAddr>) -> Option<usize> {
         sent.inspect_err(|error| {
             let remote = to.unwrap_or(self.way.remote);

@@ -93,8 +93,8 @@ impl SenderPublication {
         true
     }
 
-    /// One that is not sent to asks what the stream looks like, and is told. Where receivers
-    /// are held to each other's pace, it is waited for as any newcomer is.
+    /// Sends the SETUP to a receiver that asks for it and is not a destination yet. If flow control holds receivers to
+    /// a common pace, the sender waits for it as for any newcomer.
     pub(super) fn introduce(
         &mut self,
         message: &StatusMessage,

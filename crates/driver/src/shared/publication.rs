@@ -323,7 +323,7 @@ impl PublicationShared {
             .fetch_max(position.min(sent), Ordering::Release);
     }
 
-    /// What lies before it is sent to no receiver again: the log may no longer have it. Moves in the sender's thread only.
+    /// The sender repairs nothing before it, which the log may no longer have. Only the sender's thread moves it.
     pub(crate) fn lowest_repairable_position(&self) -> i64 {
         let consumed = self.consumption_position.load(Ordering::Relaxed);
         self.lowest_receiver_position().max(consumed)

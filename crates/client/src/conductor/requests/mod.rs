@@ -18,8 +18,8 @@ pub(crate) use request::{Kind, Outcome, Request};
 use super::leaving::Leaving;
 use crate::error::ClientError;
 
-/// The requests whose outcome nobody has taken, by correlation id. An outcome that is dropped closes itself, so none is
-/// dropped in here.
+/// The requests whose outcome the program has not taken, by correlation id. An outcome that is dropped closes itself,
+/// so none is dropped in here.
 #[derive(Default)]
 pub(crate) struct Requests {
     requests: BTreeMap<i64, Request>,

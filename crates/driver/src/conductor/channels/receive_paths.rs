@@ -137,14 +137,14 @@ impl Destinations {
         there.map(|known| known.shown(now_ns)).collect()
     }
 
-    /// The receiver is told to close it.
+    /// The conductor tells the receiver to close it.
     pub(crate) fn close(&mut self, path: usize) {
         if let Some(Some(destination)) = self.list.get_mut(path) {
             destination.is_closing = true;
         }
     }
 
-    /// The receiver is told to close them all; the paths of those for which that is new.
+    /// The conductor tells the receiver to close them all. Returns the paths that were not closing yet.
     pub(crate) fn close_all(&mut self) -> Vec<usize> {
         let paths = self.list.iter_mut().enumerate();
         let told = paths.filter_map(|(path, found)| {

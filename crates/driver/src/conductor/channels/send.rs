@@ -27,7 +27,8 @@ use crate::event_recorder::Reason;
 use crate::proxy::SenderCommand;
 use crate::resource_tasks::{Resolve, ResourceTask};
 
-/// What is told once a minute of a channel whose new address cannot be used, beside its name that has none.
+/// Key of the error, recorded once a minute, that a channel cannot use its new address. A name without an address has
+/// another.
 const RECONNECT: &str = "reconnect";
 
 /// One of them.
@@ -445,8 +446,8 @@ fn is_port_left_to_system(channel: &UdpChannel) -> bool {
     is_plain && channel.local.port() == 0
 }
 
-/// A plain channel that closes holds no port that another one needs. To wait for it is more than some clients do: a cluster
-/// client of Aeron's is not connected at all if its publication is told to try again.
+/// A plain channel that closes holds no port that another one needs. Some clients do not wait for it: a cluster client
+/// of Aeron's does not connect at all if the driver asks its publication to try again.
 fn gives_way(closing: &UdpChannel) -> bool {
     closing.kind == UdpChannelKind::Unicast && closing.local.port() == 0
 }

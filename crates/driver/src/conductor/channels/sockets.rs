@@ -173,7 +173,7 @@ pub(crate) fn socket_options(config: &DriverConfig, channel: &UdpChannel) -> Soc
     }
 }
 
-/// The channel's own length if it gives one, else the setting's; none leaves it to the system.
+/// The channel's own length if it names one, else the setting's; none leaves it to the system.
 fn given(channel: Option<usize>, setting: usize) -> Option<usize> {
     Some(channel.filter(|length| *length != 0).unwrap_or(setting)).filter(|length| *length != 0)
 }

@@ -8,7 +8,7 @@ use crate::conductor::origin::Origin;
 use crate::conductor::publications::{PublicationRequest, Stream};
 use crate::errors::CommandError;
 
-/// Gives a client a hold on a publication that another add made, and tells the client. What the channel asks for in vain
+/// Lets a client share a publication that another add made, and tells the client. What the channel asks for in vain
 /// is noted.
 pub(crate) fn share(
     cx: &mut Context,

@@ -8,7 +8,7 @@ use crate::conductor::clients::{Client, ClientState, Look};
 use crate::conductor::context::Context;
 use crate::conductor::rooms::Rooms;
 
-/// A client says that it is done. What it holds goes with the next look at clients.
+/// A client says that it is done. The next check of clients frees its resources.
 pub(crate) fn close(client_id: i64, rooms: &mut Rooms, progress: &mut Progress) {
     progress.cancel_all_of(client_id);
     rooms.clients.close(&rooms.cx.recorder, client_id);

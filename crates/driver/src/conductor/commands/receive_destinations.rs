@@ -126,7 +126,7 @@ fn find_manual(subscription_id: i64, rooms: &Rooms) -> Option<Manual<'_>> {
     })
 }
 
-/// A subscription that is there, and has no destinations, is told so by another code.
+/// A known subscription without destinations gets another code than an unknown one.
 fn check_allows_removal(subscription_id: i64, rooms: &Rooms) -> Result<(), CommandError> {
     let own = rooms.subscriptions.get(subscription_id);
     let is_network = own.is_some_and(|subscription| subscription.network().is_some());
@@ -202,7 +202,7 @@ impl Step<UdpChannel> for RemoveSocket {
     }
 }
 
-/// Answers once the socket is closed; one that is not there is.
+/// Answers once the socket is closed, or at once if there is none.
 fn remove_socket(origin: Origin, endpoint: EndpointId, path: Option<usize>, rooms: &mut Rooms) -> Next {
     let Some(path) = path else {
         rooms.cx.events.operation_success(origin.correlation_id);

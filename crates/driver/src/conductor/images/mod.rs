@@ -52,8 +52,8 @@ impl Images {
         self.images.is_empty() && self.making.is_empty()
     }
 
-    /// The receiver saw the SETUP of a stream: makes its image, unless it is there or under way. The receiver asks again when
-    /// its subscription went and another one came before it was told of the image, which is for both.
+    /// The receiver saw the SETUP of a stream: makes its image, unless it exists or is being made. The receiver asks
+    /// again if another subscription has replaced its own before it got the image, which then serves both.
     pub(crate) fn begin(
         &mut self,
         cx: &mut Context,

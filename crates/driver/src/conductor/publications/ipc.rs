@@ -52,7 +52,7 @@ impl IpcPublication {
         self.stream
     }
 
-    /// The one place where publishers are told whether there is a reader.
+    /// The only place that tells publishers whether they have a reader.
     fn set_connected(&mut self, is_connected: bool, reason: &'static str) {
         let new = ConnectionState::of(is_connected);
         if self.connection != new {
@@ -62,13 +62,14 @@ impl IpcPublication {
         self.stream.set_connected(is_connected);
     }
 
-    /// There is a reader. Room comes first: a publisher that is told offers at once.
+    /// A reader has come. Makes room first, since a connected publisher offers at once.
     fn connect(&mut self, reason: &'static str) {
         self.update_limit();
         self.set_connected(true, reason);
     }
 
-    /// There is no reader. Room goes first, so that the next offer of a publisher that is told is refused.
+    /// The last reader has left. Takes the room first, so that the log refuses the next offer of a disconnected
+    /// publisher.
     fn disconnect(&mut self, reason: &'static str) {
         self.update_limit();
         self.set_connected(false, reason);

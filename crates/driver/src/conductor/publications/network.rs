@@ -92,7 +92,7 @@ impl NetworkPublication {
         self.tell_connected(is_active && self.is_connected);
     }
 
-    /// The one place where publishers are told whether there is a reader.
+    /// The only place that tells publishers whether they have a reader.
     fn tell_connected(&mut self, is_connected: bool) {
         self.is_connected = is_connected;
         self.stream.set_connected(is_connected);
@@ -132,8 +132,8 @@ impl NetworkPublication {
     }
 
     /// Receivers may ask for bytes again, spies that no longer count may still read, and a publisher that was taken for dead may
-    /// still write where its hole was filled: a term is kept for them. What the only receiver has read is zeroed at once
-    /// otherwise, while its lines are in the caches.
+    /// still write where its hole was filled: a term is kept for them. Otherwise this zeroes at once what the only
+    /// receiver has read, while its lines are in the caches.
     fn clean_behind(&mut self, consumed: i64) {
         let kept = consumed - self.stream.spec.log.term_length() as i64;
         let target = if self.keeps_a_term {

@@ -87,7 +87,7 @@ pub(crate) struct GossipParts {
     pub(crate) clock: Arc<dyn Clock>,
 }
 
-/// What a neighbour is to be sent. Own names go first.
+/// News for a neighbour. Own names go first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum News {
     OwnName,
@@ -139,7 +139,7 @@ impl Gossip {
             .or_else(|| (host == name).then(|| address.ip()))
     }
 
-    /// What is due at this time, and some of what waits to be sent. Returns how much that was.
+    /// Does the work that is due now, and sends some of the waiting frames. Returns the work count.
     pub(super) fn do_work(&mut self, now_ns: i64) -> usize {
         let mut work_count = 0;
         if now_ns >= self.due.run_ns {
@@ -354,7 +354,7 @@ impl Gossip {
         self.send(&self.own_frame, to);
     }
 
-    /// Sends the names in frames, from the one that the neighbour was not told of the last time.
+    /// Sends the names in frames, beginning with the first one that the last round did not send to the neighbour.
     fn send_all_names(&mut self, to: SocketAddr, now_ns: i64) {
         let entries: Vec<_> = self.names.entries(now_ns).collect();
         let first = self.neighbours.next_entry(to, entries.len());

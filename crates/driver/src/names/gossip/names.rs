@@ -105,7 +105,7 @@ impl Names {
         }
     }
 
-    /// What others are told of each name.
+    /// Each name as gossip sends it to other drivers.
     pub(super) fn entries(&self, now_ns: i64) -> impl Iterator<Item = ResolutionEntry<'_>> {
         let both = self.ip4.iter().chain(&self.ip6);
         both.map(move |(name, holder)| ResolutionEntry {

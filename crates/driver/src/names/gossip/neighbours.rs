@@ -7,7 +7,7 @@ use crate::budget::Budget;
 
 /// Neighbours at once.
 pub(super) const NEIGHBOURS_MAX: usize = 1024;
-/// What one may be sent before it has said anything: another driver may have told of it.
+/// Bytes that may go to a neighbour before it has said anything: only another driver may have named it.
 const ALLOWANCE: usize = 512;
 
 /// One of them.
@@ -15,7 +15,7 @@ const ALLOWANCE: usize = 512;
 struct Neighbour {
     last_heard_ns: i64,
     budget: Budget,
-    /// Which entry of the table of names it is told next.
+    /// Index in the table of names of the entry to send to it next.
     next_entry: usize,
 }
 
@@ -67,14 +67,14 @@ impl Neighbours {
         has_room
     }
 
-    /// What a neighbour may be sent.
+    /// Limits the bytes sent to a neighbour.
     pub(super) fn budget(&mut self, address: SocketAddr) -> Option<&mut Budget> {
         self.known
             .get_mut(&address)
             .map(|neighbour| &mut neighbour.budget)
     }
 
-    /// Which of `count` entries a neighbour is told next.
+    /// Index of the entry, of `count`, to send to a neighbour next.
     pub(super) fn next_entry(&self, address: SocketAddr, count: usize) -> usize {
         let next = self
             .known

@@ -7,7 +7,7 @@ use crate::endpoint::ShownDestination;
 
 /// Most destinations of one channel that the conductor shows by name.
 const SHOWN_MAX: usize = 100;
-/// The conductor is told of changes no more often.
+/// Shortest time between two reports of changes to the conductor.
 const TELLING_INTERVAL_NS: i64 = 100_000_000;
 
 /// One of several.
@@ -75,7 +75,7 @@ impl<D: Destination> DestinationList<D> {
         self.count.set_release(self.all.len() as i64);
     }
 
-    /// Tells the conductor which destinations there are, if that has changed. One that is busy is told later.
+    /// Reports the destinations to the conductor if they have changed. While the conductor is busy, the report waits.
     pub(super) fn tell(&mut self, now_ns: i64, take: impl FnOnce(Vec<ShownDestination>) -> bool) {
         if self.is_told || now_ns.saturating_sub(self.told_ns) < TELLING_INTERVAL_NS {
             return;

@@ -105,7 +105,7 @@ impl Destinations {
         }
     }
 
-    /// Tells the conductor which destinations there are, if that has changed. One that is busy is told later.
+    /// Reports the destinations to the conductor if they have changed. While the conductor is busy, the report waits.
     pub(super) fn tell(&mut self, now_ns: i64, take: impl FnOnce(Vec<ShownDestination>) -> bool) {
         match self {
             Self::Dynamic(dynamic) => dynamic.list.tell(now_ns, take),
@@ -114,10 +114,11 @@ impl Destinations {
         }
     }
 
-    /// Sends something to each destination and returns the least that any of them took: it is sent again then, to all.
-    /// `send` is told the way. `whole` is all there is to take.
+    /// Sends `whole` bytes to each destination and returns the least that any of them took: the caller sends the rest
+    /// again, to all. `send` gets the route to a destination and returns how much that took.
     ///
-    /// A destination that cannot be sent to at all counts as served: it must not hold the others. `send` says so by `None`.
+    /// A destination that cannot be sent to at all counts as served, so that it does not hold the others. `send`
+    /// returns `None` for it.
     pub(super) fn send_to_each(
         &self,
         whole: usize,
