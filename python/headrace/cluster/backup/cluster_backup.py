@@ -3,41 +3,38 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from headrace._agent.agent import hear
-from headrace._agent.invoked import SteppedAgent
-from headrace._agent.storage import DirectoryStorage, Storage
 from headrace._agent.tasks import RunningTask, Task, until
 from headrace._base.checks import check_callable
 from headrace._base.exceptions import ArchiveError, HeadraceError
 from headrace.archive.client import calls
-from headrace.client._local_driver import check_driver
-from headrace.clock import SYSTEM_CLOCK, Clock
 from headrace.cluster.backup.config import ClusterBackupConfig
 from headrace.cluster.backup.context import Context
 from headrace.cluster.backup.copying import Copying
 from headrace.cluster.backup.counters import BackupCounters
 from headrace.cluster.backup.queries import NoAnswerError, Queries
 from headrace.cluster.backup.states import BackupState
-from headrace.cluster.common.log import AgentLog, open_events, open_log
+from headrace.cluster.common.cluster_agent import ClusterAgent
+from headrace.cluster.common.log import open_events
 from headrace.cluster.common.marks import mark_fields
 from headrace.cluster.common.node_archive import NodeArchive
 from headrace.cluster.errors import ClusterTerminalError
-from headrace.cluster.files.mark_file import MARK_NAME, ClusterComponentType, ClusterMarkFile
+from headrace.cluster.files.mark_file import ClusterComponentType
 from headrace.cluster.files.recording_log import RecordingLog
 from headrace.cluster.files.recovery_plan import log_is_gone
 
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from headrace._agent.storage import Storage
     from headrace._settings.keywords import ClusterBackupSettings
-    from headrace.client import Subscription
     from headrace.client._local_driver import LocalDriver
-    from headrace.event_log import EventRecorder
+    from headrace.clock import Clock
+    from headrace.cluster.files.mark_file import MarkFields
 
 __all__ = ["ClusterBackup"]
 
@@ -48,7 +45,7 @@ _STORAGE_SPACE = "STORAGE_SPACE"
 _INGRESS_STREAM = 101
 
 
-class ClusterBackup(SteppedAgent):
+class ClusterBackup(ClusterAgent):
     """A backup of a cluster, on a driver and beside an archive on it, outside of the cluster's machines.
 
     It asks a member what there is to copy, copies the latest snapshot, and then records the log as the cluster commits
@@ -81,9 +78,8 @@ class ClusterBackup(SteppedAgent):
         DriverTimeoutError: No driver answers on the directory.
     """
 
-    _KIND = "backup"
-    _log: AgentLog
-    _mark_file: ClusterMarkFile
+    _KIND = _NAME = _owner = "backup"
+    config: ClusterBackupConfig
 
     def __init__(
         self,
@@ -99,69 +95,27 @@ class ClusterBackup(SteppedAgent):
         on_event: Callable[[str], object] | None = None,
         **settings: Unpack[ClusterBackupSettings],
     ) -> None:
-        super().__init__()
-        check_driver(driver)
-        check_callable("on_error", on_error)
+        super().__init__(ClusterBackupConfig.of(config, properties, **settings), driver, clock, storage)
         check_callable("on_event", on_event)
-        doubts = ClusterBackupConfig.environment_doubts(os.environ) if config is None else []
-        self.config = config = ClusterBackupConfig.of(config, properties, **settings)
-        self._clock = clock or (SYSTEM_CLOCK if driver is None else driver._clock)
-        self._storage = storage or DirectoryStorage(config.cluster_directory)
+        self._on_event = on_event
         self._chance = chance or random.Random()
-        # What is to be closed at the end, last to first.
-        self._held = contextlib.ExitStack()
         self._task = RunningTask()
-        try:
-            self._open(driver, on_error, on_event)
-            self._log.warn_of([*doubts, *self._mark_file.warnings])
-        except BaseException:
-            self._release()
-            raise
-        self._begins()
-        if not is_invoked:
-            self._begin_thread(self._role_name, self.do_work, config.idle_strategy, lambda: self.awaited)
+        self._start(driver, on_error, is_invoked=is_invoked, has_defaults=config is None)
 
     # --- start -----------------------------------------------------------------------------------------------------
 
-    def _open(
-        self,
-        driver: LocalDriver | None,
-        on_error: Callable[[str], object] | None,
-        on_event: Callable[[str], object] | None,
-    ) -> None:
-        config = self.config
-        now_ms = self._clock.epoch_ms()
-        self._mark_file = ClusterMarkFile(
-            self._storage,
-            MARK_NAME,
-            mark_fields(
-                config,
-                driver,
-                ClusterComponentType.BACKUP,
-                config.error_buffer_length,
-                ingress_stream_id=_INGRESS_STREAM,
-            ),
-            now_ms,
-            elsewhere=config.mark_file_directory,
+    def _mark_fields(self, driver: LocalDriver | None) -> MarkFields:
+        return mark_fields(
+            self.config,
+            driver,
+            ClusterComponentType.BACKUP,
+            self.config.error_buffer_length,
+            ingress_stream_id=_INGRESS_STREAM,
         )
-        self._held.callback(self._mark_file.close)
-        self._forgets()
-        self._log = open_log(
-            self._mark_file, config.error_buffer_length, "backup", self._storage, self._clock, on_error
-        )
-        events = open_events(self._storage, self._clock, self._log, on_event)
-        try:
-            self._client = self._connect(driver, config.aeron_directory, self._role_name)
-            self._held.callback(self._client.close)
-            self._open_parts(events)
-        except BaseException as failure:
-            self._log.error(f"the backup cannot start: {failure}", failure)
-            self._mark_file.failed()
-            raise
-        self._mark_file.ready(now_ms)
 
-    def _open_parts(self, events: EventRecorder) -> None:
+    def _open_parts(self) -> None:
         config = self.config
+        events = open_events(self._storage, self._clock, self._log, self._on_event)
         recording_log = RecordingLog(self._storage, sync_level=_SYNC_ALL)
         self._held.callback(recording_log.close)
         counters = BackupCounters(self._client, config.cluster_id)
@@ -183,7 +137,7 @@ class ClusterBackup(SteppedAgent):
         self._held.callback(self._copying.leave)
         self._held.callback(self._task.close)
         self._queries = Queries(self._context, self._chance)
-        self.awaited: tuple[Subscription, ...] = (self._queries.subscription,)
+        self.awaited = (self._queries.subscription,)
         self._next_tick_ns = self._clock.monotonic_ns()
         self._has_archive = False
         self._task.begin(self._started())
@@ -206,23 +160,6 @@ class ClusterBackup(SteppedAgent):
         yield from self._backed_up()
 
     # --- turns -----------------------------------------------------------------------------------------------------
-
-    def do_work(self) -> int:
-        """One turn of everything; returns how much there was to do. Only with ``is_invoked=True``.
-
-        Raises:
-            HeadraceError: The backup cannot go on.
-        """
-        if self._is_closed or self._failure is not None:
-            return 0
-        return self._taken(self._guarded_turn)
-
-    def _guarded_turn(self) -> int:
-        try:
-            return self._turn()
-        except BaseException as failure:
-            self._fail(failure)
-            raise
 
     def _turn(self) -> int:
         work_count = hear(self._client)
@@ -311,11 +248,6 @@ class ClusterBackup(SteppedAgent):
             self._context.enter(BackupState.CLOSED, repr(failure), is_fault=True)
 
     @property
-    def directory(self) -> str:
-        """Where the files are."""
-        return self._storage.describe()
-
-    @property
     def state(self) -> BackupState:
         """What the backup does."""
         return self._context.state
@@ -347,10 +279,3 @@ class ClusterBackup(SteppedAgent):
             with contextlib.suppress(HeadraceError):
                 self._context.enter(BackupState.CLOSED, "closed")
         self._release()
-
-    def _release(self) -> None:
-        self._is_closed = True
-        self._held.close()
-
-    def __repr__(self) -> str:
-        return f"ClusterBackup({self.directory!r}{', closed' if self._is_closed else ''})"

@@ -8,21 +8,19 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from headrace._agent.agent import hear
-from headrace._agent.invoked import SteppedAgent
-from headrace._agent.storage import DirectoryStorage, Storage
 from headrace._agent.tasks import RunningTask, Task, until
 from headrace._base.checks import check_callable
 from headrace._base.exceptions import HeadraceError
 from headrace._base.weak import weakly
-from headrace.client._local_driver import check_driver
-from headrace.clock import SYSTEM_CLOCK, Clock
+from headrace.clock import SYSTEM_CLOCK
+from headrace.cluster.common.cluster_agent import ClusterAgent
 from headrace.cluster.common.cluster_time import ClusterTime
-from headrace.cluster.common.log import AgentLog, open_events, open_log
+from headrace.cluster.common.log import open_events
 from headrace.cluster.common.marks import mark_fields
 from headrace.cluster.common.node_archive import NodeArchive, node_archive_config
 from headrace.cluster.consensus.actions import OF_ELECTIONS, Follow, Lead, LeaveLog
 from headrace.cluster.errors import ClusterTerminalError
-from headrace.cluster.files.mark_file import MARK_NAME, ClusterComponentType, ClusterMarkFile, MarkFields
+from headrace.cluster.files.mark_file import ClusterComponentType
 from headrace.cluster.files.node_state import NODE_STATE_NAME, NodeStateFile
 from headrace.cluster.files.recording_log import RECORDING_LOG_NAME, RecordingLog
 from headrace.cluster.member.applied import Applied
@@ -66,9 +64,12 @@ from headrace.security.verdicts import Verdicts
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from headrace._agent.storage import Storage
     from headrace._settings.keywords import ConsensusModuleSettings
-    from headrace.client import Header, Subscription
+    from headrace.client import Header
     from headrace.client._local_driver import LocalDriver
+    from headrace.clock import Clock
+    from headrace.cluster.files.mark_file import MarkFields
 
 __all__ = ["ConsensusModule"]
 
@@ -77,7 +78,7 @@ _SLOW_TICK_NS = 10_000_000
 _END_AWAITED_S, _LOOK_S = 1.0, 0.001
 
 
-class ConsensusModule(SteppedAgent):
+class ConsensusModule(ClusterAgent):
     """The consensus module of a cluster's member, on a driver and beside an archive on it.
 
     Runs in a thread of its own; with ``is_invoked=True`` in yours instead, which then calls :meth:`do_work`. It begins
@@ -107,9 +108,8 @@ class ConsensusModule(SteppedAgent):
         DriverTimeoutError: No driver answers on the directory.
     """
 
-    _KIND = "module"
-    _log: AgentLog
-    _mark_file: ClusterMarkFile
+    _KIND, _NAME, _owner = "module", "consensus module", "cluster"
+    config: ConsensusModuleConfig
 
     def __init__(
         self,
@@ -124,69 +124,27 @@ class ConsensusModule(SteppedAgent):
         on_event: Callable[[str], object] | None = None,
         **settings: Unpack[ConsensusModuleSettings],
     ) -> None:
-        super().__init__()
-        check_driver(driver)
-        check_callable("on_error", on_error)
+        super().__init__(ConsensusModuleConfig.of(config, properties, **settings), driver, clock, storage)
         check_callable("on_event", on_event)
-        doubts = ConsensusModuleConfig.environment_doubts(os.environ) if config is None else []
-        self.config = config = ConsensusModuleConfig.of(config, properties, **settings)
-        who, what = config.authenticator, config.authorisation
+        self._on_event = on_event
+        who, what = self.config.authenticator, self.config.authorisation
         self._verdicts = Verdicts(None if who is None else authenticator_named("authenticator", who))
+        self._held.callback(self._verdicts.close)
         self._authorisation = None if what is None else authorisation_named("authorisation", what)
-        self._clock = clock or (SYSTEM_CLOCK if driver is None else driver._clock)
-        self._storage = storage or DirectoryStorage(config.cluster_directory)
         # The driver tells what is gone from the first moment on, before there are services whose clients they may be.
         self._gone_clients: list[int] = []
-        # What is to be closed at the end, last to first.
-        self._held = contextlib.ExitStack()
-        try:
-            self._open(driver, on_error, on_event)
-            self._log.warn_of([*doubts, *self._mark_file.warnings])
-        except BaseException:
-            self._release()
-            raise
-        self._begins()
-        if not is_invoked:
-            self._begin_thread(self._role_name, self.do_work, config.idle_strategy, lambda: self.awaited)
+        self._start(driver, on_error, is_invoked=is_invoked, has_defaults=config is None)
 
     # --- start -----------------------------------------------------------------------------------------------------
 
-    def _open(
-        self,
-        driver: LocalDriver | None,
-        on_error: Callable[[str], object] | None,
-        on_event: Callable[[str], object] | None,
-    ) -> None:
-        config = self.config
-        now_ms = self._clock.epoch_ms()
-        self._mark_file = ClusterMarkFile(
-            self._storage,
-            MARK_NAME,
-            self._mark_fields(driver),
-            now_ms,
-            elsewhere=config.mark_file_directory,
-        )
-        self._held.callback(self._mark_file.close)
-        self._forgets()
-        if config.directory_delete_on_start:
-            # Not before: with the mark file taken, no other member runs on them. The mark file itself says all anew.
+    def _prepare(self) -> None:
+        if self.config.directory_delete_on_start:
+            # The mark file itself says all anew.
             for name in (RECORDING_LOG_NAME, NODE_STATE_NAME):
                 self._storage.delete(name)
-        self._log = open_log(
-            self._mark_file, config.error_buffer_length, "cluster", self._storage, self._clock, on_error
-        )
-        self._events = open_events(self._storage, self._clock, self._log, on_event)
-        try:
-            self._client = self._connect(
-                driver, config.aeron_directory, self._role_name, weakly(self._counter_gone)
-            )
-            self._held.callback(self._client.close)
-            self._open_parts()
-        except BaseException as failure:
-            self._log.error(f"the consensus module cannot start: {failure}", failure)
-            self._mark_file.failed()
-            raise
-        self._mark_file.ready(now_ms)
+
+    def _on_unavailable_counter(self) -> Callable[[int, int], object]:
+        return weakly(self._counter_gone)
 
     def _mark_fields(self, driver: LocalDriver | None) -> MarkFields:
         config = self.config
@@ -206,6 +164,7 @@ class ConsensusModule(SteppedAgent):
 
     def _open_parts(self) -> None:
         config = self.config
+        events = open_events(self._storage, self._clock, self._log, self._on_event)
         before = NULL_VALUE if config.directory_delete_on_start else self._mark_file.candidate_term_id
         node_state = NodeStateFile(self._storage, sync_level=config.file_sync_level, candidate_term_id=before)
         self._held.callback(node_state.close)
@@ -227,8 +186,8 @@ class ConsensusModule(SteppedAgent):
             recording_log=recording_log,
             node_state=node_state,
             mark_file=self._mark_file,
-            applied=Applied(config.service_count, self._events),
-            events=self._events,
+            applied=Applied(config.service_count, events),
+            events=events,
         )
         self._make_parts()
         # What clients send: to a leader, and to a follower, which tells them who leads.
@@ -303,7 +262,7 @@ class ConsensusModule(SteppedAgent):
         heard = [self._services.subscription, self._peers.subscription, self._term_log.follower.subscription]
         for part in (self._ingress, self._redirects):
             heard += [] if part is None else part.subscriptions
-        self.awaited: tuple[Subscription, ...] = tuple(one for one in heard if one is not None)
+        self.awaited = tuple(one for one in heard if one is not None)
 
     @property
     def _role_name(self) -> str:
@@ -318,16 +277,6 @@ class ConsensusModule(SteppedAgent):
 
     # --- turns -----------------------------------------------------------------------------------------------------
 
-    def do_work(self) -> int:
-        """One turn of everything; gives how much there was to do. Only with ``is_invoked=True``.
-
-        Raises:
-            HeadraceError: The module cannot go on; it has told its services to end.
-        """
-        if self._is_closed or self.has_terminated:
-            return 0
-        return self._taken(lambda: self._guarded(self._turn))
-
     def note_failed_service(self, service_id: int, failure: BaseException) -> None:
         """The node ends, since a service that runs in it has failed: operators look into this error log first."""
         if self._failure is None and not self._is_closed:
@@ -335,13 +284,6 @@ class ConsensusModule(SteppedAgent):
                 f"failed to start clustered service(s), or one has failed: service_id={service_id}: {failure}",
                 failure,
             )
-
-    def _guarded(self, step: Callable[[], int]) -> int:
-        try:
-            return step()
-        except BaseException as failure:
-            self._fail(failure)
-            raise
 
     def _turn(self) -> int:
         begin_ns = self._clock.monotonic_ns()
@@ -560,11 +502,6 @@ class ConsensusModule(SteppedAgent):
             self._services.send(control.ServiceTerminationPosition(log_position=0, ack_required=True))
 
     @property
-    def directory(self) -> str:
-        """Where the files are."""
-        return self._storage.describe()
-
-    @property
     def state(self) -> ModuleState:
         """What the module does."""
         return self._context.state
@@ -633,6 +570,10 @@ class ConsensusModule(SteppedAgent):
         return True
 
     @property
+    def _has_stopped(self) -> bool:
+        return self.has_terminated
+
+    @property
     def has_terminated(self) -> bool:
         """Whether the module has ended by itself: an operator asked for it, or it failed."""
         return self._termination.has_ended or self._failure is not None
@@ -681,11 +622,3 @@ class ConsensusModule(SteppedAgent):
         """Whether the archive has all that was appended, or has ended its recording, so that no more comes."""
         recording = self._term_log.recording
         return not recording.is_active or self._term_log.leader.has_appended_up_to(recording.position)
-
-    def _release(self) -> None:
-        self._is_closed = True
-        self._verdicts.close()
-        self._held.close()
-
-    def __repr__(self) -> str:
-        return f"ConsensusModule({self.directory!r}{', closed' if self._is_closed else ''})"

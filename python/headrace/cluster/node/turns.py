@@ -143,7 +143,7 @@ class NodeTurns:
         """Turns of archive and module; also shows the driver that the services live, whose handlers are slow."""
         module, archive = self._module, self._archive
         keeper = KeepAlive(
-            [one._client for one in self._containers if one._client is not None],
+            [one._client for one in self._containers],
             [one._watched for one in self._containers],
         )
         clock, pauses, next_look_ns = module._clock, _Pauses(module), 0

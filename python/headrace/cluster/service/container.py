@@ -9,20 +9,15 @@ What takes many turns is a task, one at a time: the log is not read meanwhile.
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from headrace._agent.agent import hear
-from headrace._agent.invoked import SteppedAgent
-from headrace._agent.storage import DirectoryStorage, Storage
 from headrace._agent.tasks import RunningTask, Task, until
-from headrace._base.checks import check_callable
 from headrace._base.exceptions import ArchiveError, HeadraceError
-from headrace.client._local_driver import check_driver
-from headrace.clock import SYSTEM_CLOCK, Clock, Deadline
+from headrace.clock import SYSTEM_CLOCK, Deadline
+from headrace.cluster.common.cluster_agent import ClusterAgent
 from headrace.cluster.common.counters import (
     ClusterCounter,
     check_streams,
@@ -30,11 +25,10 @@ from headrace.cluster.common.counters import (
     find,
     recovery_state,
 )
-from headrace.cluster.common.log import AgentLog, open_log
 from headrace.cluster.common.marks import mark_fields
 from headrace.cluster.common.snapshots import SnapshotPoint, other_snapshot
 from headrace.cluster.errors import ClusterError, ClusterTerminalError
-from headrace.cluster.files.mark_file import ClusterComponentType, ClusterMarkFile, service_mark_name
+from headrace.cluster.files.mark_file import ClusterComponentType, service_mark_name
 from headrace.cluster.protocol.codes import Role
 from headrace.cluster.protocol.control import (
     JoinLog,
@@ -66,10 +60,13 @@ from headrace.positions import NULL_VALUE
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from headrace._agent.storage import Storage
     from headrace._base.counter_record import CounterRecord
     from headrace._settings.keywords import ContainerSettings
     from headrace.client import Client
     from headrace.client._local_driver import LocalDriver
+    from headrace.clock import Clock
+    from headrace.cluster.files.mark_file import MarkFields
     from headrace.cluster.protocol.log import ClusterActionRequest
 
 __all__ = ["ServiceContainer"]
@@ -84,7 +81,7 @@ _ACK_ATTEMPTS_AT_END = 5
 _STORAGE_SPACE = "STORAGE_SPACE"
 
 
-class ServiceContainer(SteppedAgent):
+class ServiceContainer(ClusterAgent):
     """A service of a cluster's member, running on the member's driver, in this process.
 
     Runs in a thread of its own; with ``is_invoked=True`` in yours instead, which then calls :meth:`do_work`. It waits
@@ -115,9 +112,8 @@ class ServiceContainer(SteppedAgent):
         OSError: The disk refuses something.
     """
 
-    _KIND = "container"
-    _log: AgentLog
-    _mark_file: ClusterMarkFile
+    _KIND = _NAME = "container"
+    config: ContainerConfig
 
     def __init__(
         self,
@@ -132,63 +128,46 @@ class ServiceContainer(SteppedAgent):
         on_error: Callable[[str], object] | None = None,
         **settings: Unpack[ContainerSettings],
     ) -> None:
-        super().__init__()
         check_service("service", service)
-        check_driver(driver)
-        check_callable("on_error", on_error)
-        doubts = ContainerConfig.environment_doubts(os.environ) if config is None else []
-        self.config = config = ContainerConfig.of(config, properties, **settings)
+        super().__init__(ContainerConfig.of(config, properties, **settings), driver, clock, storage)
+        self._owner = f"service-{self.config.service_id}"
         self._service = service
         self._hashes = StateHashes(service)
-        self._clock = clock or (SYSTEM_CLOCK if driver is None else driver._clock)
-        storage = storage or DirectoryStorage(config.cluster_directory)
         # Whether the service has taken over the state at which the node recovers, and whether it could.
         self._has_begun = self._has_started = False
-        self._mark_file = ClusterMarkFile(
-            storage,
-            service_mark_name(config.service_id),
-            mark_fields(
-                config,
-                driver,
-                ClusterComponentType.CONTAINER,
-                config.error_buffer_length,
-                streams=(config.service_stream_id, config.consensus_module_stream_id),
-                control_channel=config.control_channel,
-                service_id=config.service_id,
-                service_name=config.service_name,
-            ),
-            self._clock.epoch_ms(),
-            elsewhere=config.mark_file_directory,
-        )
-        self._forgets()
-        self._client: Client | None = None
-        self._keeper = contextlib.ExitStack()
-        try:
-            owner = f"service-{config.service_id}"
-            self._log = open_log(
-                self._mark_file, config.error_buffer_length, owner, storage, self._clock, on_error
-            )
-            self._log.warn_of(doubts)
-            name = f"clustered-service-{config.cluster_id}-{config.service_id}"
-            self._client = self._connect(driver, config.aeron_directory, name)
-            self._make_parts(self._client)
-            self._mark_file.ready(self._clock.epoch_ms())
-        except BaseException:
-            self._mark_file.failed()
-            self._release()
-            raise
-        self._running.begin(self._starting())
-        self._begins()
-        if not is_invoked:
-            if self._clock is SYSTEM_CLOCK:
-                self._keeper.enter_context(KeepAlive((self._client,), (self._watched,)))
-            awaited = (self._control.subscription,)
-            # The commit position wakes no thread that blocks.
-            idle = "backoff" if config.idle_strategy == "blocking" else config.idle_strategy
-            self._begin_thread(config.service_name or name, self.do_work, idle, lambda: awaited)
+        self._start(driver, on_error, is_invoked=is_invoked, has_defaults=config is None)
 
-    def _make_parts(self, client: Client) -> None:
+    @property
+    def _role_name(self) -> str:
+        return f"clustered-service-{self.config.cluster_id}-{self.config.service_id}"
+
+    @property
+    def _mark_name(self) -> str:
+        return service_mark_name(self.config.service_id)
+
+    def _mark_fields(self, driver: LocalDriver | None) -> MarkFields:
         config = self.config
+        return mark_fields(
+            config,
+            driver,
+            ClusterComponentType.CONTAINER,
+            config.error_buffer_length,
+            streams=(config.service_stream_id, config.consensus_module_stream_id),
+            control_channel=config.control_channel,
+            service_id=config.service_id,
+            service_name=config.service_name,
+        )
+
+    def _begin_turns(self) -> None:
+        config = self.config
+        if self._clock is SYSTEM_CLOCK:
+            self._held.enter_context(KeepAlive((self._client,), (self._watched,)))
+        # The commit position wakes no thread that blocks.
+        idle = "backoff" if config.idle_strategy == "blocking" else config.idle_strategy
+        self._begin_thread(config.service_name or self._role_name, self.do_work, idle, lambda: self.awaited)
+
+    def _open_parts(self) -> None:
+        config, client = self.config, self._client
         self._counters = ContainerCounters(client, config)
         self._log.show_count(self._counters.errors)
         self._control = Control(client, config, lambda text: self._log.error(text))
@@ -235,26 +214,23 @@ class ServiceContainer(SteppedAgent):
         self._is_standby = False
         self._ack_id = 0
         self._next_tick_ns = self._next_background_ns = self._clock.monotonic_ns()
+        self.awaited = (self._control.subscription,)
+        self._running.begin(self._starting())
 
     # --- Turns -------------------------------------------------------------------------------------------------
 
-    def do_work(self) -> int:
-        """One turn; gives how much there was to do, and 0 once the container has ended. With ``is_invoked=True`` only.
-
-        Raises:
-            ClusterError: The container cannot go on; it has ended.
-        """
-        return 0 if self._is_closed else self._taken(self._guarded_turn)
-
-    def _guarded_turn(self) -> int:
+    def _guarded(self, step: Callable[[], int]) -> int:
+        """Raises in the failure's place the one that names the handler that is to blame."""
         try:
-            return self._turn()
+            return step()
         except BaseException as failure:
-            self._failed(failure)
+            named = held_up(failure, self.slowest_handler)
+            self._fail(named or failure)
+            if named is not None:
+                raise named from failure
             raise
 
     def _turn(self) -> int:
-        assert self._client is not None, "open until closed"
         now_ns = self._clock.monotonic_ns()
         work_count = hear(self._client)
         if now_ns >= self._next_tick_ns:
@@ -287,21 +263,7 @@ class ServiceContainer(SteppedAgent):
         """
         if self._is_closed or not self._is_reading:
             return 0
-        return self._taken(self._guarded_read)
-
-    def _guarded_read(self) -> int:
-        try:
-            return self._read_log()
-        except BaseException as failure:
-            self._failed(failure)
-            raise
-
-    def _failed(self, failure: BaseException) -> None:
-        """It cannot go on; raises in the failure's place the one that names the handler that is to blame."""
-        named = held_up(failure, self.slowest_handler)
-        self._fail(named or failure)
-        if named is not None:
-            raise named from failure
+        return self._taken(lambda: self._guarded(self._read_log))
 
     def _tick(self, now_ns: int) -> None:
         self._mark(now_ns)
@@ -317,7 +279,6 @@ class ServiceContainer(SteppedAgent):
         self._running.begin(self._starting())
 
     def _is_counted(self, counter: CounterRecord) -> bool:
-        assert self._client is not None, "open until closed"
         return self._client.counters.find(counter.type_id, counter.registration_id) == counter.counter_id
 
     def _take_request(self) -> int:
@@ -389,7 +350,6 @@ class ServiceContainer(SteppedAgent):
             sent_count = self._control.send_held()
             if self._control.holds_requests:
                 return sent_count
-        assert self._client is not None, "open until closed"
         assert self._commit is not None, "found before a log is joined"
         commit_position = self._client.counters.value(self._commit.counter_id)
         # Asked last: another counter has the place of one that is gone at once where the wall clock was set forwards.
@@ -433,7 +393,6 @@ class ServiceContainer(SteppedAgent):
     def _starting(self) -> Task[None]:
         """Take over the state at which the node recovers. Cluster specification 7.1."""
         client, state, cluster_id = self._client, self._state, self.config.cluster_id
-        assert client is not None, "open until closed"
         self._commit = yield from self._found(ClusterCounter.COMMIT_POSITION)
         self._control.pass_over()
         self._joins.clear()
@@ -475,7 +434,6 @@ class ServiceContainer(SteppedAgent):
     def _found(self, counter: ClusterCounter) -> Task[CounterRecord]:
         """A counter of the consensus module, once it is there. To look is not cheap: once a tick is enough."""
         client, clock, cluster_id = self._client, self._clock, self.config.cluster_id
-        assert client is not None, "open until closed"
         if find(client, counter, cluster_id) is None:
             self._log.info(
                 f"waiting for the consensus module of cluster_id={cluster_id} to start; it takes services "
@@ -534,7 +492,6 @@ class ServiceContainer(SteppedAgent):
     def _joining(self, join: JoinLog) -> Task[None]:
         """Join a log. Cluster specification 4.7."""
         client, state, config = self._client, self._state, self.config
-        assert client is not None, "open until closed"
         role = Role(join.role)
         self._reads.clear()
         if role is not Role.LEADER:
@@ -563,7 +520,6 @@ class ServiceContainer(SteppedAgent):
 
     def _opening(self, session: ClientSession, timestamp: int) -> Task[None]:
         """Open the stream to a client before the service hears of it, so that its first answer finds it."""
-        assert self._client is not None, "open until closed"
         yield from egress.connected(self._client, (session,), self._log)
         self._callbacks.call("on_session_open", session, timestamp, of=session)
 
@@ -576,7 +532,6 @@ class ServiceContainer(SteppedAgent):
     def _snapshot(self, action: ClusterActionRequest) -> Task[None]:
         """Take a snapshot. Cluster specification 6.4."""
         client, state, config, counters = self._client, self._state, self.config, self._counters
-        assert client is not None, "open until closed"
         position, start_ns = state.position, self._clock.monotonic_ns()
         point = SnapshotPoint(position, action.leadership_term_id, state.time_unit, config.app_version)
         self._tell_state(self._hashes.now)
@@ -666,15 +621,6 @@ class ServiceContainer(SteppedAgent):
         if self._has_started and not self._is_ending:
             self._callbacks.call_silent("on_terminate", self._cluster)
         self._release()
-
-    def _release(self) -> None:
-        self._is_closed = True
-        self._keeper.close()
-        try:
-            if self._client is not None:
-                self._client.close()
-        finally:
-            self._mark_file.close()
 
     def __repr__(self) -> str:
         return (
