@@ -162,6 +162,20 @@ def test_a_place_misses_nothing_and_repeats_nothing(driver: headrace.MediaDriver
             await_true(lambda: follow.poll_message() is None and follow.waiting_for)
 
 
+def test_a_place_with_a_hole_is_kept_until_the_archive_has_answered(
+    driver: headrace.MediaDriver, tmp_path: Path
+) -> None:
+    with driver.connect() as client, running(driver, tmp_path) as archive:
+        archive.declare("trades", CHANNEL, STREAM)
+        for text in ("a", "b", "c"):
+            published(client, [text])
+        hole = Place(0, {0: 64, 2: 64})
+        with archive.follow("trades", start=hole) as follow:
+            assert follow.place == hole
+            assert taken(follow, 1) == ["b"]
+            await_true(lambda: follow.poll_message() is None and follow.waiting_for)
+
+
 def test_latest_begins_with_what_is_recorded_from_then_on(
     driver: headrace.MediaDriver, tmp_path: Path
 ) -> None:

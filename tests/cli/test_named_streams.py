@@ -30,11 +30,25 @@ def test_streams_are_declared_listed_and_undeclared(archiving: headrace.Archivin
     assert "no stream is declared as quotes" in run("undeclare", "quotes", *where, status=1).stderr
 
 
+def test_groups_are_listed(archiving: headrace.ArchivingMediaDriver) -> None:
+    where = ("-d", archiving.directory)
+    run("declare", "trades", "-c", "aeron:ipc", "-s", 1001, "--keys", *where)
+    assert run("groups", "trades", *where).stdout == "no group reads trades\n"
+    with archiving.connect_archive() as archive, archive.consumer("trades", "risk", member="me") as consumer:
+        consumer.receive(0.5)
+        (listed,) = (
+            json.loads(line) for line in run("groups", "trades", *where, "--json").stdout.splitlines()
+        )
+        assert listed == {"name": "risk", "members": ["me"], "lag": 0}
+        assert "risk" in run("groups", "trades", *where).stdout
+    assert "no stream is declared as nothing" in run("groups", "nothing", *where, status=1).stderr
+
+
 def test_a_file_declares_several(archiving: headrace.ArchivingMediaDriver, tmp_path: Path) -> None:
     where = ("-d", archiving.directory)
     path = tmp_path / "streams.toml"
     path.write_text(
-        '[trades]\nchannel = "aeron:ipc"\nstream_id = 1001\n\n'
+        '[trades]\nchannel = "aeron:ipc"\nstream_id = 1001\nkeys = true\n\n'
         '[quotes]\nchannel = "aeron:ipc"\nstream_id = 1002\nkeep_bytes = "1g"\n'
     )
     run("declare", "-f", path, "--yes", *where)

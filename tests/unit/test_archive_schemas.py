@@ -60,11 +60,17 @@ TEMPLATES = {
     "Ping": (106, 8),
     "UpdateChannelRequest": (107, 24),
     # Not of the published protocol.
-    "DeclareStreamRequest": (120, 24),
+    "DeclareStreamRequest": (120, 28),
     "UndeclareStreamRequest": (121, 16),
     "ListStreamsRequest": (122, 16),
-    "NamedStreamDescriptor": (123, 24),
+    "NamedStreamDescriptor": (123, 28),
     "ListStreamRecordingsRequest": (124, 32),
+    "JoinGroupRequest": (125, 28),
+    "GroupAssignment": (126, 32),
+    "CommitPlaceRequest": (127, 24),
+    "LeaveGroupRequest": (128, 16),
+    "ListGroupsRequest": (129, 16),
+    "GroupDescriptor": (130, 32),
 }
 # Schema version, block length: what older clients send.
 HISTORIC_BLOCKS = {

@@ -23,12 +23,13 @@ from headrace._base.exceptions import ArchiveError, ArchiveTimeoutError, Authent
 from headrace._base.names import publish as _publish
 from headrace.archive.archiving_driver import ArchivingMediaDriver
 from headrace.archive.client.archive import Archive
+from headrace.archive.client.consumer import Consumer, ConsumerState, Record
 from headrace.archive.client.durable import DurablePublication
 from headrace.archive.client.extension import extension_channel
 from headrace.archive.client.following.follow import Follow
-from headrace.archive.client.following.place import Place
 from headrace.archive.client.following.states import FollowState
 from headrace.archive.client.following.stream_follow import StreamFollow
+from headrace.archive.client.named_streams import Group
 from headrace.archive.client.reconnecting import ReconnectingArchive
 from headrace.archive.client.replay import Replay
 from headrace.archive.client.replication import Replication
@@ -36,11 +37,13 @@ from headrace.archive.client.settings import ArchiveClientConfig
 from headrace.archive.client.signals import Signal
 from headrace.archive.client.stream_data import StreamData
 from headrace.archive.client.stream_publication import StreamPublication
+from headrace.archive.envelope import Envelope, EnvelopeError
 from headrace.archive.errors import ArchiveFileError, CatalogError, MarkFileError, SegmentError
 from headrace.archive.files.catalog import Catalog, CatalogEntry
 from headrace.archive.protocol.codes import ErrorCode, RecordingSignal, SourceLocation
 from headrace.archive.protocol.descriptor import RecordingDescriptor
 from headrace.archive.protocol.named_stream import NamedStream, StreamAddress
+from headrace.archive.protocol.place import Place
 from headrace.archive.protocol.retention import Retention
 from headrace.archive.server.archive_server import ArchiveServer
 from headrace.archive.server.config import ArchiveConfig
@@ -58,15 +61,21 @@ __all__ = [
     "Catalog",
     "CatalogEntry",
     "CatalogError",
+    "Consumer",
+    "ConsumerState",
     "DirectoryStorage",
     "DurablePublication",
+    "Envelope",
+    "EnvelopeError",
     "ErrorCode",
     "Follow",
     "FollowState",
+    "Group",
     "MarkFileError",
     "NamedStream",
     "Place",
     "ReconnectingArchive",
+    "Record",
     "RecordingDescriptor",
     "RecordingSignal",
     "Replay",

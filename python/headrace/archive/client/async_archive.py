@@ -51,10 +51,10 @@ if TYPE_CHECKING:
     from headrace._base.exceptions import ArchiveError
     from headrace.archive.client.exchange import Exchange, Steps
     from headrace.archive.client.following.follow import Follow
-    from headrace.archive.client.following.place import Place
     from headrace.archive.client.following.settings import Begin, FollowSettings
     from headrace.archive.client.following.stream_follow import StreamFollow, StreamFollowSettings
     from headrace.archive.client.signals import Signal
+    from headrace.archive.protocol.place import Place
     from headrace.client import Client, ExclusivePublication, Message, Subscription
     from headrace.client._local_driver import LocalDriver
 

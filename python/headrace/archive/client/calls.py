@@ -338,13 +338,14 @@ def declare(
     *,
     location: SourceLocation = SourceLocation.LOCAL,
     retention: Retention | None = None,
+    keys: bool = False,
 ) -> Steps[None]:
     """Have a stream recorded whenever the archive runs."""
     stream = NamedStream(name, without_retention(channel), stream_id, location, retention)
     channel = stream.channel if retention is None else retention.in_channel(stream.channel)
     return done(
         requests.DeclareStreamRequest(
-            name=name, channel=channel, stream_id=stream_id, source_location=location
+            name=name, channel=channel, stream_id=stream_id, source_location=location, keys=keys
         )
     )
 

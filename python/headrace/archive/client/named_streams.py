@@ -2,31 +2,50 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from headrace.archive.client import calls
+from headrace._base.exceptions import ArchiveError
+from headrace.archive.client import calls, steps
+from headrace.archive.client.consumer import Consumer, Share
 from headrace.archive.client.following.settings import follow
 from headrace.archive.client.following.stream_follow import follow_stream
 from headrace.archive.client.session import ArchiveSession
 from headrace.archive.client.stream_data import StreamData, recorded_data
 from headrace.archive.client.stream_publication import StreamPublication, published_to
 from headrace.archive.protocol.codes import SourceLocation
+from headrace.archive.protocol.requests import ListGroupsRequest
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from headrace.archive.client.exchange import Steps
     from headrace.archive.client.following.follow import Follow
-    from headrace.archive.client.following.place import Place
     from headrace.archive.client.following.settings import Begin, FollowSettings
     from headrace.archive.client.following.stream_follow import StreamFollow, StreamFollowSettings
     from headrace.archive.protocol.descriptor import RecordingDescriptor
     from headrace.archive.protocol.named_stream import NamedStream
+    from headrace.archive.protocol.place import Place
     from headrace.archive.protocol.retention import Retention
 
-__all__ = ["NamedStreamRequests"]
+__all__ = ["Group", "NamedStreamRequests"]
 
 R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group that reads a named stream.
+
+    Attributes:
+        name: Its name.
+        members: The members that read now.
+        lag: Bytes of the stream that it has not committed.
+    """
+
+    name: str
+    members: tuple[str, ...]
+    lag: int
 
 
 class NamedStreamRequests(ArchiveSession):
@@ -43,6 +62,7 @@ class NamedStreamRequests(ArchiveSession):
         *,
         location: SourceLocation = SourceLocation.LOCAL,
         retention: Retention | None = None,
+        keys: bool = False,
     ) -> None:
         """Have a stream recorded whenever the archive runs, from now on and after each restart.
 
@@ -56,13 +76,14 @@ class NamedStreamRequests(ArchiveSession):
             stream_id: Which flow on the channel.
             location: ``LOCAL`` when the publishers are on the archive's driver, else ``REMOTE``.
             retention: How much the archive keeps; by default everything. With hours, whole old recordings go, too.
+            keys: Whether each message has an :class:`headrace.archive.Envelope`, with a key, a number and headers.
 
         Raises:
             ArchiveError: Another stream has this channel and stream id.
             ArchiveTimeoutError: The archive does not answer: Aeron's knows no named streams.
             ConfigError: The name, the channel or the retention is wrong.
         """
-        self._run(calls.declare(name, channel, stream_id, location=location, retention=retention))
+        self._run(calls.declare(name, channel, stream_id, location=location, retention=retention, keys=keys))
 
     def undeclare(self, name: str) -> bool:
         """End the recording of a stream; its recordings stay. False if it was not declared."""
@@ -105,6 +126,56 @@ class NamedStreamRequests(ArchiveSession):
             ArchiveTimeoutError: A publication of this publisher goes on elsewhere, or the archive does not record it.
         """
         return published_to(self, name, publisher, timeout_s)
+
+    def consumer(
+        self,
+        name: str,
+        group: str,
+        *,
+        share: Share = "recordings",
+        member: str | None = None,
+        commit_interval_s: float | None = 1.0,
+    ) -> Consumer:
+        """Read a named stream as a member of a group, which the archive remembers.
+
+        ::
+
+            with archive.consumer("trades", group="risk") as consumer:
+                for record in consumer:
+                    handle(record.payload)
+
+        The first member begins with the first message. The members of a group share the stream; when one dies, or does
+        not ask for records for ten seconds, the others go on where it had committed. Blocks until the archive has
+        answered once.
+
+        Args:
+            name: The name of the stream.
+            group: The name of the group: letters, digits, dots, hyphens and underscores.
+            share: ``"recordings"``: each is read by one member, and so is each publisher. ``"keys"``: messages of one
+                key are read by one member; the stream needs ``keys=True``, and each member receives all of it.
+            member: Its name in the group; by default a unique one.
+            commit_interval_s: How often what is done is committed, in seconds; ``None`` if the program does it.
+
+        Raises:
+            ArchiveError: No stream has the name.
+            ConfigError: An argument is wrong.
+        """
+        return Consumer(self, self._named(name), group, member, share, commit_interval_s)
+
+    def groups(self, name: str) -> list[Group]:
+        """The groups that read a named stream, with their members and how much they have not committed.
+
+        Raises:
+            ArchiveError: No stream has the name.
+        """
+        listed = self._run(steps.groups_listed(ListGroupsRequest(name=name)))
+        return [Group(one.group, tuple(one.members.splitlines()), one.lag) for one in listed]
+
+    def _named(self, name: str) -> NamedStream:
+        stream = next((one for one in self.streams() if one.name == name), None)
+        if stream is None:
+            raise ArchiveError(f"no stream is declared as {name}: `headrace archive streams` lists them")
+        return stream
 
     def read(self, name: str) -> StreamData:
         """Read all that a named stream has recorded, into memory: for Arrow, numpy, pandas and polars.

@@ -9,6 +9,8 @@ from headrace._base.exceptions import ArchiveError
 from headrace.archive.client.exchange import Awaiting, Beginning, Steps
 from headrace.archive.protocol.answers import (
     ControlResponse,
+    GroupAssignment,
+    GroupDescriptor,
     NamedStreamDescriptor,
     RecordingDescriptor,
     RecordingSignalEvent,
@@ -18,6 +20,8 @@ from headrace.archive.protocol.codes import ErrorCode, RecordingSignal, Response
 from headrace.archive.protocol.named_stream import NamedStream, StreamAddress
 from headrace.archive.protocol.requests import (
     ExtendRecordingRequest2,
+    JoinGroupRequest,
+    ListGroupsRequest,
     ListRecordingRequest,
     ListRecordingsForUriRequest,
     ListRecordingsRequest,
@@ -45,6 +49,8 @@ __all__ = [
     "all_listed",
     "answered",
     "done",
+    "group_joined",
+    "groups_listed",
     "listed",
     "position_or_none",
     "recorded",
@@ -170,6 +176,7 @@ def streams_listed(request: ListStreamsRequest) -> Steps[list[NamedStream]]:
                 answer.stream_id,
                 answer.source_location,
                 Retention.of(answer.channel),
+                answer.keys,
                 former,
             )
         )
@@ -184,6 +191,26 @@ def _check_end(answer: Answer, end: Response) -> None:
         raise ArchiveError(f"the archive answered a list request with {type(answer).__name__}")
     if answer.code is not end:
         raise refusal_of(answer, None)
+
+
+def group_joined(request: JoinGroupRequest) -> Steps[GroupAssignment]:
+    """What a member of a group is to read."""
+    answer = yield request
+    if isinstance(answer, ControlResponse):
+        raise refusal_of(answer, None)
+    assert isinstance(answer, GroupAssignment), "nothing else answers it"
+    return answer
+
+
+def groups_listed(request: ListGroupsRequest) -> Steps[list[GroupDescriptor]]:
+    """The groups of a stream."""
+    found: list[GroupDescriptor] = []
+    answer: Answer = yield request
+    while isinstance(answer, GroupDescriptor):
+        found.append(answer)
+        answer = yield Awaiting()
+    _check_end(answer, Response.OK)
+    return found
 
 
 _BEGINNINGS = (RecordingSignal.START, RecordingSignal.EXTEND)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from headrace._base.exceptions import ArchiveError, ArchiveTimeoutError, RegistrationError
+from headrace._base.checks import wrong
+from headrace._base.exceptions import ArchiveTimeoutError, RegistrationError
 from headrace.archive.client import calls
 from headrace.archive.client.durable import DurablePublication
 from headrace.archive.client.extension import extension_channel
 from headrace.archive.client.waits import POLL_INTERVAL_S
+from headrace.archive.envelope import Envelope
 from headrace.channel import ChannelUri
 from headrace.positions import FRAME_ALIGNMENT, signed_32
 
@@ -51,6 +54,51 @@ class StreamPublication(DurablePublication):
         self.stream = stream
         self.resumed_position = resumed_position
         self.last_message = last_message
+        self._next_number = 0
+        if stream.keys and last_message is not None:
+            self._next_number = Envelope.decode(last_message).number + 1
+
+    @property
+    def next_number(self) -> int:
+        """The number that :meth:`send` gives the next message: of this publisher, since its first life."""
+        return self._next_number
+
+    def send(
+        self,
+        payload: bytes,
+        *,
+        key: bytes = b"",
+        headers: Mapping[str, bytes] | None = None,
+        copies: int | None = None,
+        timeout_s: float | None = 5.0,
+    ) -> int:
+        """Publish one message in an envelope, under the next number, and wait until it is recorded.
+
+        For a stream that was declared with ``keys=True``. A message that was sent and not confirmed keeps its number: a
+        reader of the group passes the second of the same number over.
+
+        Args:
+            payload: The message.
+            key: Its key; messages of one key are read by one member of a group, in order.
+            headers: Names and values.
+            copies: As for :meth:`publish`.
+            timeout_s: As for :meth:`publish`.
+
+        Returns:
+            The stream position after the message.
+
+        Raises:
+            ConfigError: The stream has no envelopes, or the envelope cannot hold the key or a header.
+            ArchiveTimeoutError: As :meth:`publish`, which also raises others.
+        """
+        if not self.stream.keys:
+            raise wrong(
+                "keys", False, f"declare {self.stream.name} with keys=True to send with keys and numbers"
+            )
+        data = Envelope(payload, key, self._next_number, headers or {}).encode()
+        position = self.publish(data, copies=copies, timeout_s=timeout_s)
+        self._next_number += 1
+        return position
 
 
 def published_to(
@@ -58,9 +106,7 @@ def published_to(
 ) -> StreamPublication:
     """See :meth:`headrace.Archive.add_publication`."""
     deadline = archive.clock.deadline(timeout_s)
-    stream = next((one for one in archive.streams() if one.name == name), None)
-    if stream is None:
-        raise ArchiveError(f"no stream is declared as {name}: `headrace archive streams` lists them")
+    stream = archive._named(name)
     session_id = signed_32(zlib.crc32(f"{name}/{publisher}".encode()))
     opening = _Opening(archive, stream, session_id, publisher, deadline)
     before = opening.recording_before()

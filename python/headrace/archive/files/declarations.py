@@ -65,6 +65,7 @@ def _stream(one: dict[str, Any]) -> NamedStream:
         stream_id=one["stream_id"],
         location=SourceLocation[one["location"]],
         retention=None if one["retention"] is None else Retention(**one["retention"]),
+        keys=one["keys"],
         former=tuple(StreamAddress(channel, stream_id) for channel, stream_id in one["former"]),
     )
 
@@ -84,6 +85,7 @@ def store_streams(storage: Storage, streams: Iterable[NamedStream]) -> None:
             "retention": None
             if one.retention is None
             else {name: getattr(one.retention, name) for name in ("hours", "bytes", "ended_hours")},
+            "keys": one.keys,
             "former": [[address.channel, address.stream_id] for address in one.former],
         }
         for one in streams

@@ -14,6 +14,8 @@ __all__ = [
     "Challenge",
     "ControlResponse",
     "Event",
+    "GroupAssignment",
+    "GroupDescriptor",
     "NamedStreamDescriptor",
     "Ping",
     "RecordingDescriptor",
@@ -69,9 +71,35 @@ class NamedStreamDescriptor:
     correlation_id: int
     stream_id: int
     source_location: SourceLocation
+    keys: bool
     name: str
     channel: str
     former: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupAssignment:
+    """What a member of a group is to read; not of the published protocol."""
+
+    control_session_id: int
+    correlation_id: int
+    generation: int
+    member_index: int
+    member_count: int
+    places: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDescriptor:
+    """One group of a stream; not of the published protocol."""
+
+    control_session_id: int
+    correlation_id: int
+    lag: int
+    generation: int
+    name: str
+    group: str
+    members: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +157,8 @@ Answer = (
     | RecordingDescriptor
     | RecordingSubscriptionDescriptor
     | NamedStreamDescriptor
+    | GroupAssignment
+    | GroupDescriptor
     | RecordingSignalEvent
 )
 """A message that belongs to a request."""
@@ -141,6 +171,8 @@ ANSWERS = (
     RecordingDescriptor,
     RecordingSubscriptionDescriptor,
     NamedStreamDescriptor,
+    GroupAssignment,
+    GroupDescriptor,
     RecordingSignalEvent,
     Ping,
 )

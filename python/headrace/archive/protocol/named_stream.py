@@ -80,6 +80,7 @@ class NamedStream:
         stream_id: Which flow on the channel.
         location: ``LOCAL`` when the publishers are on the archive's driver, else ``REMOTE``.
         retention: How much of it the archive keeps, over all its recordings; ``None`` for everything.
+        keys: Whether its messages have an :class:`Envelope`, and with it keys.
         former: Addresses that it had before, whose recordings are its beginning.
 
     Raises:
@@ -91,6 +92,7 @@ class NamedStream:
     stream_id: int
     location: SourceLocation = SourceLocation.LOCAL
     retention: Retention | None = None
+    keys: bool = False
     former: tuple[StreamAddress, ...] = ()
 
     def __post_init__(self) -> None:

@@ -19,13 +19,17 @@ __all__ = [
     "BoundedReplayRequest",
     "ChallengeResponse",
     "CloseSessionRequest",
+    "CommitPlaceRequest",
     "DeclareStreamRequest",
     "DeleteDetachedSegmentsRequest",
     "DetachSegmentsRequest",
     "ExtendRecordingRequest",
     "ExtendRecordingRequest2",
     "FindLastMatchingRecordingRequest",
+    "JoinGroupRequest",
     "KeepAliveRequest",
+    "LeaveGroupRequest",
+    "ListGroupsRequest",
     "ListRecordingRequest",
     "ListRecordingSubscriptionsRequest",
     "ListRecordingsForUriRequest",
@@ -382,6 +386,7 @@ class DeclareStreamRequest(Request):
 
     stream_id: int
     source_location: SourceLocation
+    keys: bool
     name: str
     channel: str
 
@@ -407,6 +412,44 @@ class ListStreamRecordingsRequest(Request):
 
     from_recording_id: int
     since_ms: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinGroupRequest(Request):
+    """Read a named stream as a member of a group; sent again and again, it shows that the member lives."""
+
+    generation: int
+    lane_count: int
+    name: str
+    group: str
+    member: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitPlaceRequest(Request):
+    """Keep how far a member has read, in the lanes that are its own in a generation."""
+
+    generation: int
+    name: str
+    group: str
+    member: str
+    places: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaveGroupRequest(Request):
+    """Read no longer as a member of a group."""
+
+    name: str
+    group: str
+    member: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListGroupsRequest(Request):
+    """List the groups of a stream; answered with a descriptor of each, then with OK."""
+
     name: str
 
 
@@ -453,5 +496,9 @@ REQUESTS: tuple[type[AuthConnectRequest | CloseSessionRequest | Request], ...] =
     UndeclareStreamRequest,
     ListStreamsRequest,
     ListStreamRecordingsRequest,
+    JoinGroupRequest,
+    CommitPlaceRequest,
+    LeaveGroupRequest,
+    ListGroupsRequest,
 )
 """All that are messages of the schema."""

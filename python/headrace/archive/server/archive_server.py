@@ -26,6 +26,7 @@ from headrace.archive.server.control import Control
 from headrace.archive.server.counters import ArchiveCounters
 from headrace.archive.server.deletions import Deletions
 from headrace.archive.server.events import RecordingEvents
+from headrace.archive.server.groups import Groups
 from headrace.archive.server.log import ArchiveLog
 from headrace.archive.server.named_streams import NamedStreams
 from headrace.archive.server.recorder import Recorder
@@ -40,6 +41,7 @@ from headrace.archive.server.request_handlers import Requests
 from headrace.archive.server.retention import Expiry
 from headrace.archive.server.segments import Segments
 from headrace.archive.server.states import ARCHIVE, ArchiveState
+from headrace.archive.server.stream_requests import StreamRequests
 from headrace.channel import format_duration
 from headrace.client import Client
 from headrace.client._local_driver import check_driver
@@ -229,6 +231,7 @@ class ArchiveServer(Agent):
             context, self._recordings, self._replays, self._segments, self._deletions, self._replications
         )
         self._named_streams = NamedStreams(context, self._recordings)
+        self._groups = Groups(context, self._named_streams)
         requests = Requests(
             context,
             self._recordings,
@@ -236,7 +239,7 @@ class ArchiveServer(Agent):
             self._deletions,
             self._segments,
             self._replications,
-            self._named_streams,
+            StreamRequests(self._named_streams, self._groups),
         )
         self._control = Control(context, requests, ids, self._verdicts)
 
@@ -283,7 +286,7 @@ class ArchiveServer(Agent):
             work_count += self._recorder_thread.look_at_resting()
         # Before requests: who sees its publication connected and asks for the recording of it is to find it.
         work_count += self._named_streams.do_work() + self._recordings.do_work()
-        work_count += self._control.do_work()
+        work_count += self._control.do_work() + self._groups.do_work()
         work_count += self._replays.do_work()
         work_count += self._replications.do_work()
         work_count += self._deletions.do_work()

@@ -340,6 +340,10 @@ class ControlSession:
         )
         self._send(encode(event))
 
+    def send(self, message: bytes) -> None:
+        """Send an answer of another kind."""
+        self._send(message)
+
     def try_send(self, message: bytes) -> bool:
         """Send without queueing, for a listing, which can wait. False when there is no room."""
         return not self._queue and self._offer(message)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from headrace.archive.protocol.answers import NamedStreamDescriptor, RecordingSubscriptionDescriptor
+from headrace.archive.protocol.answers import RecordingSubscriptionDescriptor
 from headrace.archive.protocol.codes import Response
 from headrace.archive.protocol.messages import encode, header_of
 
 if TYPE_CHECKING:
     from headrace.archive.files.catalog import Catalog, CatalogEntry
-    from headrace.archive.protocol.named_stream import NamedStream
     from headrace.archive.server.control_session import ControlSession
 
 __all__ = [
+    "MessageListing",
     "RecordingListing",
-    "StreamListing",
-    "StreamRecordingListing",
     "SubscriptionListing",
     "encode_descriptor",
 ]
@@ -103,55 +101,22 @@ class SubscriptionListing:
         return sent + 1
 
 
-class StreamListing:
-    """The declared streams."""
+class MessageListing:
+    """Messages that are made already, and then OK."""
 
-    def __init__(self, correlation_id: int, streams: list[NamedStream]) -> None:
+    def __init__(self, correlation_id: int, messages: Iterable[bytes]) -> None:
         self._correlation_id = correlation_id
-        self._streams = streams
+        self._messages = deque(messages)
 
     def do_work(self, session: ControlSession) -> int:
         """See :class:`headrace.archive.server.control_session.Listing`."""
         sent = 0
-        while self._streams:
-            stream = self._streams[0]
-            retention = stream.retention
-            message = NamedStreamDescriptor(
-                control_session_id=session.session_id,
-                correlation_id=self._correlation_id,
-                stream_id=stream.stream_id,
-                source_location=stream.location,
-                name=stream.name,
-                channel=stream.channel if retention is None else retention.in_channel(stream.channel),
-                former="\n".join(address.encode() for address in stream.former),
-            )
-            if not session.try_send(encode(message)):
+        while self._messages and sent < _ENTRIES_A_TURN:
+            if not session.try_send(self._messages[0]):
                 return sent
-            del self._streams[0]
+            self._messages.popleft()
             sent += 1
-        session.send_ok(self._correlation_id)
-        session.listing = None
-        return sent + 1
-
-
-class StreamRecordingListing:
-    """Some recordings of a stream."""
-
-    def __init__(self, correlation_id: int, found: list[CatalogEntry]) -> None:
-        self._correlation_id = correlation_id
-        self._found = deque(found)
-
-    def do_work(self, session: ControlSession) -> int:
-        """See :class:`headrace.archive.server.control_session.Listing`."""
-        sent = 0
-        while self._found and sent < _ENTRIES_A_TURN:
-            if not session.try_send(
-                encode_descriptor(session.session_id, self._correlation_id, self._found[0])
-            ):
-                return sent
-            self._found.popleft()
-            sent += 1
-        if not self._found:
+        if not self._messages:
             session.send_ok(self._correlation_id)
             session.listing = None
         return sent + 1

@@ -14,6 +14,7 @@ from headrace.channel import ChannelUri
 if TYPE_CHECKING:
     from headrace.archive.files.catalog import CatalogEntry
     from headrace.archive.protocol.codes import RecordingSignal
+    from headrace.archive.protocol.descriptor import RecordingDescriptor
     from headrace.archive.server.context import Context
     from headrace.archive.server.recordings import Recordings, RecordingSubscription
 
@@ -71,6 +72,15 @@ class NamedStreams:
     def all(self) -> list[NamedStream]:
         """The streams, by name."""
         return [self._streams[name] for name in sorted(self._streams)]
+
+    def has(self, name: str) -> bool:
+        """Whether a stream is declared."""
+        return name in self._streams
+
+    def end(self, recording: RecordingDescriptor) -> int:
+        """The position that a recording has reached."""
+        active = self._recordings.active(recording.recording_id)
+        return recording.stop_position if active is None else active.position
 
     def recordings(self, name: str, from_id: int, since_ms: int) -> list[CatalogEntry]:
         """Recordings of a stream from an id on, those that are active, and those that stopped since a time.

@@ -9,12 +9,10 @@ from headrace._agent.storage_space import is_out_of_space
 from headrace._base.exceptions import ConfigError
 from headrace.archive.protocol.codes import ErrorCode, Response
 from headrace.archive.protocol.messages import SCHEMA_ID, template_id_of
-from headrace.archive.protocol.named_stream import NamedStream
 from headrace.archive.protocol.requests import (
     ArchiveIdRequest,
     AttachSegmentsRequest,
     BoundedReplayRequest,
-    DeclareStreamRequest,
     DeleteDetachedSegmentsRequest,
     DetachSegmentsRequest,
     ExtendRecordingRequest,
@@ -25,8 +23,6 @@ from headrace.archive.protocol.requests import (
     ListRecordingsForUriRequest,
     ListRecordingsRequest,
     ListRecordingSubscriptionsRequest,
-    ListStreamRecordingsRequest,
-    ListStreamsRequest,
     MaxRecordedPositionRequest,
     MigrateSegmentsRequest,
     PurgeRecordingRequest,
@@ -49,18 +45,15 @@ from headrace.archive.protocol.requests import (
     StopReplicationRequest,
     TaggedReplicateRequest,
     TruncateRecordingRequest,
-    UndeclareStreamRequest,
     UpdateChannelRequest,
 )
-from headrace.archive.protocol.retention import Retention, without_retention
+from headrace.archive.protocol.retention import Retention
 from headrace.archive.server.context import Context
 from headrace.archive.server.control_session import ControlSession
 from headrace.archive.server.deletions import ReplyTo
 from headrace.archive.server.errors import RequestError
 from headrace.archive.server.listings import (
     RecordingListing,
-    StreamListing,
-    StreamRecordingListing,
     SubscriptionListing,
     encode_descriptor,
 )
@@ -72,12 +65,12 @@ if TYPE_CHECKING:
     from headrace.archive.files.catalog import CatalogEntry
     from headrace.archive.protocol.descriptor import RecordingDescriptor
     from headrace.archive.server.deletions import Deletions
-    from headrace.archive.server.named_streams import NamedStreams
     from headrace.archive.server.recordings import Recordings
     from headrace.archive.server.replay_tokens import ReplayTokens
     from headrace.archive.server.replays import Replays
     from headrace.archive.server.replications import Replications
     from headrace.archive.server.segments import Segments
+    from headrace.archive.server.stream_requests import StreamRequests
 
 __all__ = ["Requests"]
 
@@ -103,7 +96,7 @@ class Requests:
         deletions: Deletions,
         segments: Segments,
         replications: Replications,
-        named_streams: NamedStreams,
+        of_streams: StreamRequests,
     ) -> None:
         self._context = context
         self._catalog = context.catalog
@@ -112,7 +105,6 @@ class Requests:
         self._deletions = deletions
         self._segments = segments
         self._replications = replications
-        self._named_streams = named_streams
         self._handlers: dict[type[Request], Callable[[ControlSession, Any], None]] = {}
         self._on(KeepAliveRequest, lambda session, request: None)
         self._on(ReplayRequest, self._replays.start)
@@ -149,10 +141,7 @@ class Requests:
         self._on(TaggedReplicateRequest, self._replications.start)
         self._on(ReplicateRequest2, self._replications.start)
         self._on(StopReplicationRequest, self._stop_replication)
-        self._on(DeclareStreamRequest, self._declare)
-        self._on(UndeclareStreamRequest, self._undeclare)
-        self._on(ListStreamsRequest, self._list_streams)
-        self._on(ListStreamRecordingsRequest, self._list_stream_recordings)
+        self._handlers |= of_streams.handlers
 
     @property
     def tokens(self) -> ReplayTokens:
@@ -377,31 +366,3 @@ class Requests:
     def _stop_replication(self, session: ControlSession, request: StopReplicationRequest) -> None:
         self._replications.stop(request.replication_id)
         session.send_ok(request.correlation_id)
-
-    # --- named streams ---------------------------------------------------------------------------------------------
-
-    def _declare(self, session: ControlSession, request: DeclareStreamRequest) -> None:
-        try:
-            stream = NamedStream(
-                name=request.name,
-                channel=without_retention(request.channel),
-                stream_id=request.stream_id,
-                location=request.source_location,
-                retention=Retention.of(request.channel),
-            )
-        except ConfigError as wrong:
-            raise RequestError(ErrorCode.GENERIC, str(wrong)) from None
-        self._named_streams.declare(stream)
-        session.send_ok(request.correlation_id)
-
-    def _undeclare(self, session: ControlSession, request: UndeclareStreamRequest) -> None:
-        session.send_ok(request.correlation_id, int(self._named_streams.undeclare(request.name)))
-
-    def _list_streams(self, session: ControlSession, request: ListStreamsRequest) -> None:
-        self._check_listing(session)
-        session.listing = StreamListing(request.correlation_id, self._named_streams.all())
-
-    def _list_stream_recordings(self, session: ControlSession, request: ListStreamRecordingsRequest) -> None:
-        self._check_listing(session)
-        found = self._named_streams.recordings(request.name, request.from_recording_id, request.since_ms)
-        session.listing = StreamRecordingListing(request.correlation_id, found)

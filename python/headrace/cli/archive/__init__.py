@@ -65,6 +65,9 @@ SUBCOMMANDS = {
         _STREAMS, "Record a stream under a name, whenever the archive runs.", "declare_command"
     ),
     "undeclare": LazyCommand(_STREAMS, "Record a named stream no longer.", "undeclare_command"),
+    "groups": LazyCommand(
+        _STREAMS, "List the groups that read a named stream, with their lag.", "groups_command"
+    ),
     "streams": LazyCommand(_STREAMS, "List the named streams of a running archive.", "streams_command"),
     "stop": LazyCommand(_RECORDINGS, "Stop a recording of a running archive.", "stop_command"),
     "purge": LazyCommand(_RECORDINGS, "Delete a whole recording.", "purge_command"),

@@ -15,11 +15,12 @@ from headrace.cli.archive.access import ArchiveAddress, confirm, session, sessio
 from headrace.cli.archive.retention import retention_of
 from headrace.cli.lifecycle import FAILED
 from headrace.cli.output import OutputConsole, Shown, print_json
+from headrace.tools.units import format_bytes
 
 if TYPE_CHECKING:
     from headrace.archive import NamedStream, Retention
 
-_KEYS = ("channel", "stream_id", "remote", "keep_for", "keep_bytes", "keep_ended_for")
+_KEYS = ("channel", "stream_id", "remote", "keys", "keep_for", "keep_bytes", "keep_ended_for")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class _Declaration:
     remote: bool = False
     keep_for: str | None = None
     keep_bytes: str | None = None
+    keys: bool = False
     keep_ended_for: str | None = None
 
     @property
@@ -43,6 +45,7 @@ class _Declaration:
 @click.option("--channel", "-c", help="Channel of the publishers.")
 @click.option("--stream", "-s", "stream_id", type=int, help="Stream id of the publishers.")
 @click.option("--remote", is_flag=True, help="The publishers are on another driver than the archive.")
+@click.option("--keys", is_flag=True, help="Each message has an envelope with a key and a number.")
 @click.option(
     "--keep-for", metavar="TIME", help="Keep what was written within this time: 10m, 12h, 7d or 4w."
 )
@@ -59,6 +62,7 @@ def declare_command(
     channel: str | None,
     stream_id: int | None,
     remote: bool,
+    keys: bool,
     keep_for: str | None,
     keep_bytes: str | None,
     path: Path | None,
@@ -70,7 +74,8 @@ def declare_command(
     Declaring a name again changes its channel, or how much of it is kept. With --keep-for, the archive permanently
     deletes segment files, and whole recordings, with nothing newer.
 
-    A file has a table for each stream, with the keys channel, stream_id, remote, keep_for, keep_bytes, keep_ended_for.
+    A file has a table for each stream, with the keys channel, stream_id, remote, keys, keep_for, keep_bytes,
+    keep_ended_for.
 
     \b
     Examples:
@@ -88,7 +93,7 @@ def declare_command(
         assert name is not None, "checked above"
         if channel is None or stream_id is None:
             raise click.UsageError("a stream needs --channel and --stream")
-        declarations = [_Declaration(name, channel, stream_id, remote, keep_for, keep_bytes)]
+        declarations = [_Declaration(name, channel, stream_id, remote, keep_for, keep_bytes, keys)]
     bounded = [one for one in declarations if one.retention is not None]
     if bounded:
         kept = ", ".join(f"{one.name} ({one.retention})" for one in bounded)
@@ -162,11 +167,35 @@ def streams_command(address: ArchiveAddress, as_json: bool) -> None:
     OutputConsole().print(Shown(table))
 
 
+@click.command("groups")
+@click.argument("name")
+@session_options
+@options.json_option
+def groups_command(name: str, address: ArchiveAddress, as_json: bool) -> None:
+    """List the groups that read a named stream: their members, and the bytes that they have not committed."""
+    with session(address, "groups") as archive:
+        found = archive.groups(name)
+    if as_json:
+        for one in found:
+            print_json({"name": one.name, "members": list(one.members), "lag": one.lag})
+        return
+    if not found:
+        click.echo(f"no group reads {name}")
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in ("group", "lag", "members"):
+        table.add_column(title, justify="right" if title == "lag" else "left")
+    for one in found:
+        table.add_row(one.name, format_bytes(one.lag), ", ".join(one.members) or "none now")
+    OutputConsole().print(Shown(table))
+
+
 def _values(stream: NamedStream) -> dict[str, Any]:
     return {
         "name": stream.name,
         "channel": stream.channel,
         "stream_id": stream.stream_id,
         "location": stream.location.name,
+        "keys": stream.keys,
         "retention": None if stream.retention is None else str(stream.retention),
     }

@@ -338,6 +338,10 @@ class Follower:
         assert self._replay is not None
         if not self._replay.is_over:
             return False
+        image = self._replay.image
+        if image is not None and image.is_end_of_stream and not image.is_closed:
+            # All of it was delivered; after the last message there may be padding, such as of an aborted claim.
+            self.position = image.position
         self._fall_back(self._replay.late_error)
         return True
 

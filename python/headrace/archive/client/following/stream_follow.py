@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, TypedDict
 
 from headrace._base.checks import check_names, wrong
 from headrace.archive.client.following.follow import Follow
-from headrace.archive.client.following.place import Place
 from headrace.archive.client.following.settings import live_address, replay_address
 from headrace.archive.client.following.stream_follower import StreamFollowed, StreamFollower
 from headrace.archive.client.session_link import ArchiveLink
 from headrace.archive.protocol.named_stream import check_stream_name
+from headrace.archive.protocol.place import Place
 
 if TYPE_CHECKING:
     from typing import Unpack

@@ -6,6 +6,7 @@ time to time, finds recordings that began meanwhile, and stopped ones that were 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,9 +14,9 @@ from headrace._base.exceptions import ArchiveError, AuthenticationError, Headrac
 from headrace._base.logging import ARCHIVE
 from headrace.archive.client import calls
 from headrace.archive.client.following.machine import Followed, Follower
-from headrace.archive.client.following.place import Place
 from headrace.archive.client.following.states import FollowState
 from headrace.archive.protocol.codes import ErrorCode
+from headrace.archive.protocol.place import Place
 
 if TYPE_CHECKING:
     from headrace.archive.client.exchange import Exchange, Steps
@@ -42,12 +43,14 @@ class StreamFollowed:
         start: Where to begin; ``None`` for what is recorded from now on.
         live: Where its publishers send; ``None`` for the recorded channel.
         replay: Where the archive is to replay to.
+        takes: Says of a recording whether it is followed.
     """
 
     name: str
     start: Place | None
     live: Address | None
     replay: Address
+    takes: Callable[[int], bool] = lambda recording_id: True
 
 
 class _SharedLink:
@@ -99,6 +102,8 @@ class StreamFollower:
         self._is_closed = False
         self.error: HeadraceError | None = None
         """Why nothing more comes."""
+        self.ends: dict[int, int] = {}
+        """Where recordings that are read whole ended, since they were taken from here."""
 
     # --- what a Follow needs ---------------------------------------------------------------------------------------
 
@@ -148,8 +153,8 @@ class StreamFollower:
     @property
     def place(self) -> Place | None:
         """All that was delivered; ``None`` until the archive has said where the stream's end is."""
-        if self._place is None:
-            return None
+        if self._place is None or not self._has_looked:
+            return self._place  # What there is between its positions is not known yet.
         read = {one: follower.position for one, follower in self._followers.items()}
         positions = {one: position for one, position in read.items() if position is not None}
         return self._place.having_read(positions).compact(set(self._unread))
@@ -221,6 +226,7 @@ class StreamFollower:
 
     def _found(self, found: list[RecordingDescriptor], place: Place) -> None:
         self._has_looked = True
+        found = [one for one in found if self._what.takes(one.recording_id)]
         for one in found:
             try:
                 if one.recording_id in self._followers or place.is_unread(one):
@@ -269,7 +275,9 @@ class StreamFollower:
         end = follower.position
         follower.close()
         del self._followers[recording_id], self._unread[recording_id]
-        self._place = self._place.having_read({} if end is None else {recording_id: end})
+        if end is not None:
+            self.ends[recording_id] = end
+            self._place = self._place.having_read({recording_id: end})
         self._place = self._place.compact(set(self._unread))
         if self._current is not None and self._current[0] == recording_id:
             self._current = None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from headrace._base.checks import wrong
-from headrace._base.exceptions import ArchiveError
+from headrace._base.exceptions import ArchiveError, ConfigError
 
 if TYPE_CHECKING:
     from headrace.archive.protocol.descriptor import RecordingDescriptor
@@ -34,23 +34,38 @@ class Place:
     positions: Mapping[int, int] = field(default_factory=dict)
     as_of_ms: int = 0
 
+    def to_value(self) -> dict[str, Any]:
+        """The place as plain values, for :meth:`from_value`."""
+        positions = {str(one): end for one, end in self.positions.items()}
+        return {"read_up_to": self.read_up_to, "positions": positions, "as_of_ms": self.as_of_ms}
+
+    @classmethod
+    def from_value(cls, value: Any) -> Place:
+        """The place that :meth:`to_value` returned.
+
+        Raises:
+            ConfigError: The value is of something else.
+        """
+        try:
+            positions = {int(one): int(end) for one, end in value["positions"].items()}
+            return cls(int(value["read_up_to"]), positions, int(value["as_of_ms"]))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise wrong("place", value, "must be what Place.to_value returned") from None
+
     def to_json(self) -> str:
         """The place as a text, for :meth:`from_json`."""
-        positions = {str(one): end for one, end in self.positions.items()}
-        return json.dumps({"read_up_to": self.read_up_to, "positions": positions, "as_of_ms": self.as_of_ms})
+        return json.dumps(self.to_value())
 
     @classmethod
     def from_json(cls, text: str) -> Place:
-        """The place that :meth:`to_json` wrote.
+        """The place that :meth:`to_json` returned.
 
         Raises:
-            ConfigError: The text is none.
+            ConfigError: The text is of something else.
         """
         try:
-            found: dict[str, Any] = json.loads(text)
-            positions = {int(one): int(end) for one, end in found["positions"].items()}
-            return cls(int(found["read_up_to"]), positions, int(found["as_of_ms"]))
-        except (ValueError, KeyError, TypeError, AttributeError):
+            return cls.from_value(json.loads(text))
+        except (ValueError, ConfigError):
             raise wrong("place", text, "must be a text of Place.to_json") from None
 
     @classmethod
@@ -61,6 +76,29 @@ class Place:
         return place.noting(descriptor for descriptor, _ in found.values()).compact(
             {one for one, (descriptor, _) in found.items() if descriptor.is_active}
         )
+
+    def has(self, recording_id: int, position: int) -> bool:
+        """Whether a message that ends at a position of a recording is read."""
+        read = self.positions.get(recording_id)
+        return recording_id <= self.read_up_to if read is None else position <= read
+
+    @classmethod
+    def earliest(cls, places: Iterable[Place]) -> Place:
+        """The place from which on all is there that one of some places lacks."""
+        several = list(places)
+        if len(several) == 1:
+            return several[0]
+        read_up_to = min(one.read_up_to for one in several)
+        positions: dict[int, int] = {}
+        for recording_id in {one for place in several for one in place.positions}:
+            lacking = [
+                place.positions.get(recording_id, 0)
+                for place in several
+                if recording_id in place.positions or recording_id > place.read_up_to
+            ]
+            if min(lacking) or recording_id <= read_up_to:
+                positions[recording_id] = min(lacking)
+        return cls(read_up_to, positions, min(one.as_of_ms for one in several))
 
     def is_unread(self, recording: RecordingDescriptor) -> bool:
         """Whether a recording has messages that were not read, or may get some.
@@ -84,6 +122,10 @@ class Place:
     def having_read(self, positions: Mapping[int, int]) -> Place:
         """The place with more read of some recordings."""
         return dataclasses.replace(self, positions={**self.positions, **positions})
+
+    def advanced(self, positions: Mapping[int, int]) -> Place:
+        """As :meth:`having_read`, but what is read already stays read."""
+        return self.having_read({one: end for one, end in positions.items() if not self.has(one, end)})
 
     def noting(self, recordings: Iterable[RecordingDescriptor]) -> Place:
         """The place after some recordings were looked at."""
