@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -30,6 +31,7 @@ _PROGRAMS = {
     "m": ((_OURS, "module"), (_JAVAS, "container")),
     "n": ((_JAVAS, "module"), (_OURS, "container")),
 }
+_OTHER_KINDS = {"o": "j", "j": "o", "m": "n", "n": "m"}
 _ENDPOINTS = ("id", "ingress", "consensus", "log", "catchup", "archive")
 _IN_JAVA = {
     "aeron.dir.delete.on.start": "true",
@@ -149,9 +151,23 @@ class Member:
         """The rest of the first that begins with a word, which is awaited."""
         return self._programs[-1].printed(word)
 
+    def pause(self) -> None:
+        """Stop its processes, which keep all that they have."""
+        for program in self._programs:
+            program.signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """After a pause."""
+        for program in self._programs:
+            program.signal(signal.SIGCONT)
+
     def kill(self) -> None:
         for program in self._programs:
             program.kill()
+
+    def become_the_other_kind(self) -> None:
+        """Run as the other kind of module and of service from the next start on, on the same directory."""
+        self.kind = _OTHER_KINDS[self.kind]
 
     def kill_and_empty(self) -> None:
         """Kill it, and delete all that it has on its disk."""

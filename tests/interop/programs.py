@@ -97,6 +97,10 @@ class Program:
         """The first words of the lines."""
         return {line.split(" ")[0] for line in self.lines}
 
+    def signal(self, number: int) -> None:
+        """Send it a signal."""
+        self._process.send_signal(number)
+
     def terminate(self) -> None:
         """Ask it to end, and wait until it has."""
         self._process.terminate()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from benches.processes import ROOT, JavaPeer, PeerUnavailable, output
@@ -134,8 +135,11 @@ def recording_log(member: Member) -> list[Entry]:
         return list(log)
 
 
-def described(member: Member) -> tuple[object, ...]:
-    """What members have alike on their disks: terms, snapshots, and the log without the ids of its streams."""
+def described(member: Member) -> tuple[Any, ...]:
+    """What members have alike on their disks.
+
+    Terms, snapshots, the log without the ids of its streams, and what the latest snapshot has.
+    """
     entries = recording_log(member)
     terms = [(one.leadership_term_id, one.term_base_log_position) for one in entries if one.is_term]
     snapshots = {
@@ -147,7 +151,12 @@ def described(member: Member) -> tuple[object, ...]:
             (one.position, one.header.flags, one.header.type, one.payload)
             for one in archive.frames(log.recording_id)
         ]
-    return terms, snapshots, frames
+        contents = {
+            one.service_id: [frame.payload for frame in archive.frames(one.recording_id)]
+            for one in entries
+            if one.is_snapshot
+        }
+    return terms, snapshots, frames, contents
 
 
 @pytest.fixture(autouse=True)
@@ -245,6 +254,26 @@ def test_what_only_a_lost_leader_has_is_cut_off(mixed: Mixed) -> None:
     assert last.term_base_log_position < end
 
 
+def test_a_follower_that_stood_still_catches_up(mixed: Mixed) -> None:
+    for follower in mixed.followers:
+        follower.pause()
+        mixed.echo(50, 20_000)
+        follower.go_on()
+    mixed.agree()
+
+
+def test_members_go_on_with_each_others_directories(mixed: Mixed) -> None:
+    state = mixed.agree()
+    for member in mixed.followers:
+        member.kill()
+        member.become_the_other_kind()
+        mixed.echo(25)
+        member.restart()
+        assert member.awaited("STARTED") == state
+        mixed.echo(25)
+        state = mixed.agree()
+
+
 def test_suspend_and_resume(mixed: Mixed) -> None:
     leader = mixed.leader
     for command in "suspend", "resume":
@@ -272,4 +301,6 @@ def test_all_end_at_one_position_and_have_the_same_log(mixed: Mixed) -> None:
         member.ended()
         assert member.said("TERMINATED") == [state]
     first, *others = [described(member) for member in mixed.members]
+    *_, contents = first
+    assert contents.keys() == {-1, 0}
     assert all(other == first for other in others)
