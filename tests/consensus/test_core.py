@@ -436,6 +436,27 @@ def test_a_leader_replays_the_log_to_a_follower_until_that_has_all() -> None:
     assert member.did(do.StopReplay) == [do.StopReplay(2)]
 
 
+def test_a_leader_under_load_replays_the_log_to_a_follower_until_that_keeps_pace() -> None:
+    """Whenever a follower tells its position, the log has grown since."""
+    member = Driven()
+    term_id = member.is_elected((-1, 0), (-1, 0))
+    member.receive(appended(1, term_id, 0))
+    member.take(member.core.published(1_000_000, member.now))
+    member.receive(
+        CatchupPosition(
+            leadership_term_id=term_id, log_position=0, follower_member_id=2, catchup_endpoint="there:9"
+        )
+    )
+    for published, told in ((1_000_640, 900_000), (1_001_280, 1_000_640), (1_001_920, 1_001_216)):
+        member.take(member.core.published(published, member.now))
+        assert not member.receive(appended(2, term_id, told, 1)), (
+            "it is far, or lacks what there was when it came near"
+        )
+    member.take(member.core.published(1_002_560, member.now))
+    assert StopCatchup in map(type, member.receive(appended(2, term_id, 1_001_280, 1)))
+    assert member.did(do.StopReplay) == [do.StopReplay(2)]
+
+
 # --- following ------------------------------------------------------------------------------------------------------
 
 
@@ -522,6 +543,26 @@ def test_a_follower_catches_up_by_a_replay_and_goes_over_to_the_live_log() -> No
     assert member.did(do.RemoveCatchup)
     assert member.core.state is _E.FOLLOWER_CATCHUP, "while it takes a snapshot it does not go on"
     member.take(member.core.pause(False, member.now))
+    assert member.core.state is _E.CLOSED
+
+
+def test_a_follower_that_is_always_a_little_behind_has_caught_up() -> None:
+    """Under load each word of the leader names more than the member has."""
+    member = Driven(terms=((0, 0),), append_position=96)
+    member.tick()
+    member.receive(new_term(0, 0, 0, position=640, commit=96))
+
+    def more(recorded: int, agreed: int) -> None:
+        member.receive(CommitPosition(leadership_term_id=0, log_position=agreed, leader_member_id=1))
+        member.take(member.core.recorded(recorded, member.now))
+        member.take(member.core.read(recorded, member.now))
+
+    more(640, 704)
+    member.receive(StopCatchup(leadership_term_id=0, follower_member_id=0))
+    assert member.core.state is _E.FOLLOWER_CATCHUP
+    more(672, 736)
+    assert member.core.state is _E.FOLLOWER_CATCHUP
+    more(704, 768)
     assert member.core.state is _E.CLOSED
 
 

@@ -43,6 +43,8 @@ class Following:
         # The position that the leader had beyond the member's own when the member heard of it; -1 if it had no more.
         self._catchup_position = NULL_VALUE
         self._catchup_endpoint = ""
+        # What the member must have read to be a follower, once the replay is over.
+        self._aim = NULL_VALUE
         self._is_open = self._is_live = self._is_replay_over = self._is_startup = False
         self._told_position = NULL_VALUE
         self._progress_ns = 0
@@ -199,7 +201,8 @@ class Following:
         """Read the replay, and the live log beside it, until nothing lacks."""
         standing = self._standing
         self._tell_position(CATCHUP_FLAG)
-        aim = max(self._catchup_position, standing.agreed_position)
+        # Once the replay is over the aim moves no more: under load a member that follows is always a little behind.
+        aim = self._aim if self._is_replay_over else self._present_aim()
         if not self._is_live and standing.commit_position >= aim - standing.config.live_window:
             self._is_live = True
             standing.emit(AddLiveLog())
@@ -207,6 +210,9 @@ class Following:
             standing.enter(_E.FOLLOWER_LOG_INIT, "the member has what the leader has")
         elif standing.is_over(self._progress_ns, standing.config.leader_heartbeat_timeout_ns):
             standing.restart("no catchup progress", is_fault=True)
+
+    def _present_aim(self) -> int:
+        return max(self._catchup_position, self._standing.agreed_position)
 
     def work_log_init(self) -> None:
         """Subscribe to the live log, if that is not done."""
@@ -324,6 +330,7 @@ class Following:
             and not self._is_replay_over
         ):
             self._is_replay_over = True
+            self._aim = self._present_aim()
             if not self._is_live:
                 self._is_live = True
                 standing.emit(AddLiveLog())

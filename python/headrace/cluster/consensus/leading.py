@@ -32,6 +32,8 @@ __all__ = ["CATCHUP_FLAG", "Leading"]
 _E = ElectionState
 CATCHUP_FLAG = 1
 """Of an AppendPosition: the follower reads a replay of the log."""
+# Half of what a receiver has room for by default: so much it gets from the live log, should it lack it.
+_NEAR = 64 << 10
 
 
 class Leading:
@@ -290,7 +292,7 @@ class Leading:
             peer.matched_position = max(peer.matched_position, message.log_position)
         if not peer.catches_up and not message.flags & CATCHUP_FLAG:
             return
-        if message.log_position >= standing.published_position:
+        if self._keeps_pace(peer, message.log_position):
             if peer.catches_up:
                 peer.catches_up = False
                 standing.emit(StopReplay(peer.member_id))
@@ -299,8 +301,22 @@ class Leading:
                 StopCatchup(leadership_term_id=message.leadership_term_id, follower_member_id=peer.member_id),
             )
 
+    def _keeps_pace(self, peer: Peer, position: int) -> bool:
+        """Whether a follower that catches up has the log, but for what is on its way.
+
+        Under load it never has the very end: that has moved on when its word comes. So it is enough that it is near,
+        and has all that there was when it came near; meanwhile it has joined the live log.
+        """
+        end = self._standing.published_position
+        if position < end - _NEAR:
+            peer.near_position = NULL_VALUE
+        elif peer.near_position == NULL_VALUE:
+            peer.near_position = end
+        return position >= end or position >= peer.near_position > NULL_VALUE
+
     def on_catchup_position(self, peer: Peer, message: CatchupPosition) -> None:
         """A follower asks for a replay of the log."""
         if message.leadership_term_id <= self._standing.term_id and not peer.catches_up:
             peer.catches_up = True
+            peer.near_position = NULL_VALUE
             self._standing.emit(StartCatchup(peer.member_id, message.log_position, message.catchup_endpoint))

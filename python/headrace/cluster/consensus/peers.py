@@ -27,14 +27,16 @@ class Peer:
         heard_ns: When it last told how far its log goes; None if it never did.
         vote: How it voted in the ballot of this member; None if it has not.
         catches_up: The log is being replayed to it.
+        near_position: Where the log ended when it came near that while it caught up; -1 if it is not near.
     """
 
-    __slots__ = ("catches_up", "heard_ns", "log", "matched_position", "member_id", "vote")
+    __slots__ = ("catches_up", "heard_ns", "log", "matched_position", "member_id", "near_position", "vote")
 
     def __init__(self, member_id: int) -> None:
         self.member_id = member_id
         self.heard_ns: int | None = None
         self.catches_up = False
+        self.near_position = NULL_VALUE
         self.forget()
 
     def forget(self) -> None:
