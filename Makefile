@@ -171,6 +171,12 @@ simulate: build ## Run new seeds of the simulated world, of archives, copies of 
 		tests/sim/test_replication_world.py \
 		tests/sim/test_cluster_world.py tests/sim/test_parts_world.py tests/sim/test_cluster_swarm.py tests/consensus/test_model.py -k new_seeds
 
+SEEDS ?= 0:1000
+MEMBERS ?= 3
+.PHONY: simulate-cluster
+simulate-cluster: build ## Run SEEDS=0:1000 of a simulated cluster of MEMBERS=3, and count its elections, crashes, partitions and commands
+	$(BIN)/python -m tests.sim.many_seeds $(SEEDS) --members $(MEMBERS)
+
 .PHONY: fuzz
 fuzz: ## Fuzz every decoder, SECONDS_EACH=30 on each
 	scripts/fuzz.sh $(SECONDS_EACH)

@@ -42,6 +42,7 @@ from benches.request_rows import request_response_many_python, request_response_
 from benches.sbe_rows import sbe_columnar, sbe_single
 from benches.several_rows import cluster_catch_up, cluster_read, cluster_rtt, cluster_throughput
 from benches.snapshot_rows import cluster_snapshot
+from benches.simulation_rows import simulation_speed
 from benches.spark_rows import spark_batch_read, spark_replay_read
 from benches.stream_rows import streams_1000
 
@@ -416,5 +417,6 @@ ROWS: dict[str, Callable[[], Row]] = {
         cluster_read,
         cluster_catch_up,
         cluster_snapshot,
+        simulation_speed,
     )
 }

@@ -8,7 +8,7 @@
 
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use headrace_buffers::event_log::Event;
@@ -24,7 +24,7 @@ use crate::grounds::Grounds;
 use crate::invariants::{Holdings, Observer, SentStreams, Violation};
 use crate::lock::lock;
 use crate::machine::SimulatedMachine;
-use crate::network::{HostNetwork, LinkSettings, Network};
+use crate::network::{HostId, HostNetwork, LinkSettings, Network};
 use crate::random::fork;
 use crate::time::{NodeClock, PassesTime};
 
@@ -33,6 +33,9 @@ const TERM_LENGTH: usize = 256 * 1024;
 /// Length of the values of counters where nothing is said: each life of a node maps them anew, and a world of many
 /// crashes fits into little memory.
 const COUNTERS_LENGTH: usize = 1024 * 1024;
+
+/// How long a node rests at most, where nodes rest, while one of its clients waits for its driver.
+const WAITING_REST_NS: i64 = 200_000;
 
 /// A client of a node, for as long as a program keeps it.
 struct Held {
@@ -53,6 +56,8 @@ pub(crate) struct NodeCore {
     observer: Mutex<Option<Observer>>,
     clients: Mutex<Vec<Held>>,
     is_paused: AtomicBool,
+    /// It has no turn before then, unless something comes for it.
+    rests_until_ns: AtomicI64,
     /// Drivers and clients so far: each gets chances of its own.
     born_count: AtomicU64,
 }
@@ -88,12 +93,36 @@ impl NodeCore {
             observer: Mutex::new(None),
             clients: Mutex::new(Vec::new()),
             is_paused: AtomicBool::new(false),
+            rests_until_ns: AtomicI64::new(0),
             born_count: AtomicU64::new(0),
         })
     }
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    pub(crate) fn host(&self) -> HostId {
+        self.network.host()
+    }
+
+    pub(crate) fn rests_until_ns(&self) -> i64 {
+        self.rests_until_ns.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn rest_until_ns(&self, until_ns: i64) {
+        self.rests_until_ns.store(until_ns, Ordering::Relaxed);
+    }
+
+    /// Ends its rest.
+    pub(crate) fn wake(&self) {
+        self.rest_until_ns(0);
+    }
+
+    /// Shortens its rest, as one of its clients waits.
+    fn rest_at_most(&self, rest_ns: i64) {
+        let until_ns = self.clock.since_start_ns() + rest_ns;
+        self.rest_until_ns(self.rests_until_ns().min(until_ns));
     }
 
     fn clock(&self) -> Arc<dyn Clock> {
@@ -286,14 +315,15 @@ impl Node {
 
     /// Changes the settings of a client so that it belongs to this node: directory, time, chance, and how it waits.
     pub fn place(&self, config: &mut ClientConfig) {
-        let world = Arc::downgrade(&self.world);
+        let (world, node) = (Arc::downgrade(&self.world), Arc::downgrade(&self.core));
         config.directory.clone_from(&self.core.config.directory);
         config.use_invoker = true;
         config.clock = self.clock();
         config.random = self.core.random(self.grounds.seed);
         config.awaiting_idle = IdleStrategy::NoOp;
         config.driver_invoker = Some(Arc::new(move || {
-            if let Some(world) = world.upgrade() {
+            if let (Some(world), Some(node)) = (world.upgrade(), node.upgrade()) {
+                node.rest_at_most(WAITING_REST_NS);
                 world.step(i64::MAX);
             }
         }));
@@ -324,6 +354,11 @@ impl Node {
         }
     }
 
+    /// Ends its rest, in a world in which nodes rest: what its clients have done is for its driver now.
+    pub fn wake(&self) {
+        self.core.wake();
+    }
+
     /// Leaves room for logs of so many bytes in all. `None` is room for anything.
     pub fn set_disk_room(&self, bytes: Option<u64>) {
         self.note(&format!("has a disk with room for {bytes:?} bytes of logs"));
@@ -339,6 +374,7 @@ impl Node {
     /// The node goes on; for it, a moment has passed.
     pub fn resume(&self) {
         self.note("resumes");
+        self.core.wake();
         self.core.is_paused.store(false, Ordering::Relaxed);
     }
 

@@ -47,6 +47,11 @@ impl NodeClock {
         }
     }
 
+    /// Nanoseconds since the world began.
+    pub(crate) fn since_start_ns(&self) -> i64 {
+        self.time.now_ns()
+    }
+
     /// Sets how far the wall clock is ahead of the world's.
     pub(crate) fn set_skew_ns(&self, skew_ns: i64) {
         self.skew_ns.store(skew_ns, Ordering::Relaxed);

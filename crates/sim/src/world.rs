@@ -26,6 +26,10 @@ const SHOWN_EVENTS: usize = 40;
 struct Pace {
     random: fastrand::Rng,
     step_ns: i64,
+    /// How long a node rests at most that has nothing to do. Without it each node has a turn in each step.
+    rest_max_ns: Option<i64>,
+    /// Before then the programs have nothing to do, where nodes rest.
+    programs_due_ns: i64,
 }
 
 /// What is checked after each step, and what came of it.
@@ -50,8 +54,11 @@ impl PassesTime for Core {
     fn step(&self, end_ns: i64) -> usize {
         let is_inside = self.is_stepping.swap(true, Ordering::Relaxed);
         let mut nodes = lock(&self.nodes).clone();
-        self.pass_time(end_ns, &mut nodes);
-        let work_count = nodes.iter().map(|node| node.turn(!is_inside)).sum();
+        let rest_max_ns = self.pass_time(end_ns, &mut nodes);
+        let work_count = match rest_max_ns {
+            None => nodes.iter().map(|node| node.turn(!is_inside)).sum(),
+            Some(rest_max_ns) => self.turns_of_awake(&nodes, !is_inside, rest_max_ns),
+        };
         if work_count > 0 {
             lock(&self.pace).step_ns = 0;
         }
@@ -93,10 +100,15 @@ impl Core {
         }
     }
 
-    fn pass_time(&self, end_ns: i64, nodes: &mut [Arc<NodeCore>]) {
+    /// Moves time, and returns how long nodes rest.
+    fn pass_time(&self, end_ns: i64, nodes: &mut [Arc<NodeCore>]) -> Option<i64> {
         let mut pace = lock(&self.pace);
         pace.random.shuffle(nodes);
         let busy_ns = pace.random.i64(BUSY_STEP_NS);
+        if let Some(rest_max_ns) = pace.rest_max_ns {
+            self.pass_time_to_the_next(end_ns, busy_ns, pace.programs_due_ns, nodes);
+            return Some(rest_max_ns);
+        }
         pace.step_ns = if pace.step_ns == 0 {
             busy_ns
         } else {
@@ -109,6 +121,43 @@ impl Core {
             .min(next_ns.unwrap_or(i64::MAX))
             .min(end_ns);
         time.advance_ns((target_ns - now_ns).max(1));
+        None
+    }
+
+    /// Moves time to when a node or a program has something to do. What they have to do at once comes after the shortest
+    /// step.
+    fn pass_time_to_the_next(
+        &self,
+        end_ns: i64,
+        shortest_ns: i64,
+        programs_due_ns: i64,
+        nodes: &[Arc<NodeCore>],
+    ) {
+        let Grounds { time, network, .. } = &*self.grounds;
+        let now_ns = time.now_ns();
+        let rested_ns = nodes.iter().map(|node| node.rests_until_ns()).min();
+        let next_ns = rested_ns.unwrap_or(i64::MAX).min(programs_due_ns);
+        let arrival_ns = network.next_arrival_after_ns(now_ns).unwrap_or(i64::MAX);
+        let target_ns = next_ns.max(now_ns + shortest_ns).min(arrival_ns).min(end_ns);
+        time.advance_ns((target_ns - now_ns).max(1));
+    }
+
+    /// Turns of the nodes whose rest is over, or to which something has come.
+    fn turns_of_awake(&self, nodes: &[Arc<NodeCore>], with_clients: bool, rest_max_ns: i64) -> usize {
+        let Grounds { time, network, .. } = &*self.grounds;
+        let now_ns = time.now_ns();
+        let reached = network.hosts_with_arrivals(now_ns);
+        let mut work_count = 0;
+        for node in nodes {
+            if node.rests_until_ns() > now_ns && !reached.contains(&node.host()) {
+                continue;
+            }
+            let count = node.turn(with_clients);
+            let rest_ns = lock(&self.pace).random.i64(0..=rest_max_ns);
+            node.rest_until_ns(if count > 0 { now_ns } else { now_ns + rest_ns });
+            work_count += count;
+        }
+        work_count
     }
 }
 
@@ -136,6 +185,8 @@ impl World {
                 pace: Mutex::new(Pace {
                     random: fork(seed, "pace"),
                     step_ns: 0,
+                    rest_max_ns: None,
+                    programs_due_ns: i64::MAX,
                 }),
                 watch: Mutex::new(Watch {
                     is_on: true,
@@ -236,6 +287,27 @@ impl World {
     /// Makes the next step short, as after work: what the caller stepped had some.
     pub fn note_work(&self) {
         lock(&self.core.pace).step_ns = 0;
+        lock(&self.core.nodes).iter().for_each(|node| node.wake());
+    }
+
+    /// Has nodes rest when they have nothing to do, each time for a random time up to this: a faster world, in which
+    /// time goes on to when something is due. What arrives for a node, [`Self::note_work`], [`Node::wake`], and a client
+    /// of the node that waits for its driver end its rest.
+    pub fn set_rest_ns(&self, rest_max_ns: i64) {
+        lock(&self.core.pace).rest_max_ns = Some(rest_max_ns);
+    }
+
+    /// Until then what the caller steps has nothing to do: where nodes rest, time goes on to then at most.
+    pub fn set_programs_due_ns(&self, due_ns: i64) {
+        lock(&self.core.pace).programs_due_ns = due_ns;
+    }
+
+    /// Whether what the caller steps may have something to do now.
+    pub fn are_programs_due(&self) -> bool {
+        let pace = lock(&self.core.pace);
+        pace.rest_max_ns.is_none()
+            || pace.programs_due_ns == i64::MAX
+            || self.now_ns() >= pace.programs_due_ns
     }
 
     /// Steps until `duration_ns` has passed.

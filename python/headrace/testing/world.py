@@ -542,7 +542,8 @@ class World(Closing):
         """What follows the turns of drivers and clients in each step, whichever call makes the step."""
         work_count = 0
         for node in tuple(self._nodes.values()):
-            work_count += node._turn()
+            if node._agents or node._programs:
+                work_count += node._turn()
         if work_count > 0:
             self._core.note_work()
         return work_count
@@ -608,6 +609,15 @@ class World(Closing):
     def set_lookup_time(self, duration_s: float | None) -> None:
         """Set how long name servers take to answer, for names that are asked for from now on; ``None`` is for ever."""
         self._core.set_lookup_ns(_END_OF_TIME_NS if duration_s is None else _ns(duration_s))
+
+    @property
+    def _has_programs(self) -> bool:
+        """Whether a node has something to give turns to in each step."""
+        return any(node._agents or node._programs for node in self._nodes.values())
+
+    def _let_nodes_rest(self, rest_max_ns: int) -> None:
+        """Give a node no turn for a random time up to this when it has nothing to do: a faster world."""
+        self._core.set_rest_ns(rest_max_ns)
 
     def partition(self, *groups: Iterable[Node]) -> None:
         """Cut every link between nodes of different groups, in both directions. Inside a group nothing changes."""

@@ -113,6 +113,12 @@ impl Node {
         Ok(())
     }
 
+    /// Its driver has a turn in the next step, where nodes rest.
+    fn wake(&self) -> PyResult<()> {
+        self.inner.get()?.wake();
+        Ok(())
+    }
+
     fn set_clock_skew_ns(&self, skew_ns: i64) -> PyResult<()> {
         self.inner.get()?.set_clock_skew_ns(skew_ns);
         Ok(())

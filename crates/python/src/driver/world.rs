@@ -78,21 +78,37 @@ impl World {
         Ok(())
     }
 
-    /// Moves time, not beyond `end_ns`, and gives each node a turn, then the programs.
+    /// Moves time, not beyond `end_ns`, and gives each node a turn, then the programs; where nodes rest, in so many steps
+    /// as it takes until programs are due.
     fn step(&self, py: Python<'_>, end_ns: i64) -> PyResult<usize> {
         let world = self.inner.get()?;
         let mut verdict = Ok(());
         let work_count = detach(py, || {
             self.programs.follow(|| {
-                let stepped = world.step_until(end_ns);
-                stepped.unwrap_or_else(|broken| {
-                    verdict = Err(broken);
-                    0
-                })
+                let mut work_count = 0;
+                loop {
+                    match world.step_until(end_ns) {
+                        Ok(count) => work_count += count,
+                        Err(broken) => verdict = Err(broken),
+                    }
+                    if verdict.is_err() || world.now_ns() >= end_ns || world.are_programs_due() {
+                        return work_count;
+                    }
+                }
             })
         });
         deferred_error::raise()?;
         verdict.map(|()| work_count).map_err(errors::world)
+    }
+
+    fn set_rest_ns(&self, rest_max_ns: i64) -> PyResult<()> {
+        self.inner.get()?.set_rest_ns(rest_max_ns);
+        Ok(())
+    }
+
+    fn set_programs_due_ns(&self, due_ns: i64) -> PyResult<()> {
+        self.inner.get()?.set_programs_due_ns(due_ns);
+        Ok(())
     }
 
     fn note_work(&self) -> PyResult<()> {

@@ -112,6 +112,13 @@ impl Bound {
             .map(|((arrival_ns, _), _)| *arrival_ns)
     }
 
+    pub(super) fn has_arrived(&self, now_ns: i64) -> bool {
+        !self.arrived.is_empty()
+            || self
+                .next_arrival_ns()
+                .is_some_and(|arrival_ns| arrival_ns <= now_ns)
+    }
+
     /// Puts what has arrived into the receive buffer, as far as there is room.
     pub(super) fn fill_receive_buffer(&mut self, now_ns: i64, trace: &mut Trace) {
         while let Some(entry) = self.expected.first_entry() {

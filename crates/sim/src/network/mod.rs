@@ -19,4 +19,5 @@ pub use link::LinkSettings;
 pub use tap::{Datagram, Tap};
 pub use wire::Network;
 
+pub(crate) use addresses::HostId;
 pub(crate) use host_network::HostNetwork;

@@ -184,6 +184,20 @@ impl Network {
         wire.sockets.values().filter_map(Bound::next_arrival_ns).min()
     }
 
+    /// As [`Self::next_arrival_ns`], after a time; what has arrived until then waits in its socket.
+    pub(crate) fn next_arrival_after_ns(&self, now_ns: i64) -> Option<i64> {
+        let wire = self.wire();
+        let arrivals = wire.sockets.values().filter_map(Bound::next_arrival_ns);
+        arrivals.filter(|arrival_ns| *arrival_ns > now_ns).min()
+    }
+
+    /// The hosts in whose sockets something waits; some of them more than once.
+    pub(crate) fn hosts_with_arrivals(&self, now_ns: i64) -> Vec<HostId> {
+        let wire = self.wire();
+        let arrived = wire.sockets.values().filter(|bound| bound.has_arrived(now_ns));
+        arrived.map(|bound| bound.host).collect()
+    }
+
     pub(crate) fn note(&self, text: String) {
         self.wire().note(text);
     }

@@ -45,7 +45,7 @@ from headrace.cluster.member.services import Services
 from headrace.cluster.member.session_checks import SessionChecks
 from headrace.cluster.member.session_opening import SessionOpening
 from headrace.cluster.member.snapshots import Snapshots
-from headrace.cluster.member.states import ModuleState, NodeToggle, Toggle
+from headrace.cluster.member.states import SUCCESSOR_SHIFT, ModuleState, NodeToggle, Toggle
 from headrace.cluster.member.term_log import TermLog
 from headrace.cluster.member.termination import Termination
 from headrace.cluster.protocol import control
@@ -555,9 +555,14 @@ class ConsensusModule(ClusterAgent):
         is_active = context.state is ModuleState.ACTIVE
         return self.is_leader and is_active and context.counters.toggle.value == Toggle.NEUTRAL
 
-    def request(self, toggle: Toggle) -> None:
-        """Ask for something as an operator, while the module :attr:`takes_requests`; a later turn begins it."""
-        self._context.counters.toggle.value = toggle
+    def request(self, toggle: Toggle, successor_id: int = NULL_VALUE) -> None:
+        """Ask for something as an operator, while the module :attr:`takes_requests`; a later turn begins it.
+
+        Args:
+            toggle: What.
+            successor_id: Who is to lead, where leadership is transferred; -1 for any.
+        """
+        self._context.counters.toggle.value = toggle | (successor_id + 1) << SUCCESSOR_SHIFT
 
     def hand_over(self) -> bool:
         """Have another member lead, before this one closes; returns whether there is one, and this one leads.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headrace._agent.tasks import RunningTask, Task, until
-from headrace.cluster.member.states import ModuleState, Toggle
+from headrace.cluster.member.states import SUCCESSOR_SHIFT, ModuleState, Toggle
 from headrace.cluster.protocol.codes import ClusterAction, Role
 from headrace.positions import NULL_VALUE
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OperatorRequests"]
 
-_REQUEST, _SUCCESSOR_SHIFT = 0xFF, 8
+_REQUEST = 0xFF
 
 
 class OperatorRequests:
@@ -74,7 +74,7 @@ class OperatorRequests:
             self._termination.announce(writer.position)
             self._task.begin(self._termination.led(writer.position))
         elif toggle & _REQUEST == Toggle.TRANSFER_LEADERSHIP:
-            self._task.begin(self._transferred((toggle >> _SUCCESSOR_SHIFT) - 1))
+            self._task.begin(self._transferred((toggle >> SUCCESSOR_SHIFT) - 1))
         else:
             return 0
         return 1

@@ -11,6 +11,7 @@ from headrace.cluster.consensus.states import ELECTION
 __all__ = [
     "CLUSTER_SESSION",
     "MODULE",
+    "SUCCESSOR_SHIFT",
     "TABLES",
     "Command",
     "ModuleState",
@@ -44,7 +45,11 @@ class Toggle(NamedNumber):
     ABORT = 6
     STANDBY_SNAPSHOT = 7
     TRANSFER_LEADERSHIP = 8
-    """Ours alone. The next higher byte has the successor's id and one, or 0 for any."""
+    """Ours alone. With the successor's id and one, or 0 for any, from bit :data:`SUCCESSOR_SHIFT` on."""
+
+
+SUCCESSOR_SHIFT = 8
+"""See :attr:`Toggle.TRANSFER_LEADERSHIP`."""
 
 
 class NodeToggle(NamedNumber):

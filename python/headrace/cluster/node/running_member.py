@@ -24,7 +24,7 @@ from headrace.cluster.consensus.states import ElectionState
 from headrace.cluster.errors import ClusterError
 from headrace.cluster.files.directory import ClusterDirectory
 from headrace.cluster.files.mark_file import LIVENESS_TIMEOUT_MS
-from headrace.cluster.member.states import Command, ModuleState, Toggle
+from headrace.cluster.member.states import SUCCESSOR_SHIFT, Command, ModuleState, Toggle
 from headrace.cluster.protocol.codes import Role
 from headrace.cluster.protocol.control import (
     ClusterMembersExtendedResponse,
@@ -338,7 +338,7 @@ class RunningMember:
         if record is None:
             raise ClusterError(f"{self.name}: Failed to find control toggle")
         free = (Toggle.NEUTRAL, Toggle.SUSPEND) if toggle is Toggle.RESUME else (Toggle.NEUTRAL,)
-        value = toggle if successor_id is None else toggle | (successor_id + 1) << 8
+        value = toggle if successor_id is None else toggle | (successor_id + 1) << SUCCESSOR_SHIFT
         if record.value not in free or not self._is_set(record, value):
             raise ClusterError(
                 f"{self.name}: Failed to apply {toggle.name}, current toggle value = "

@@ -21,7 +21,8 @@ __all__ = ["Answer", "SentCommand", "SimulatedClient"]
 
 # So many commands it sends at once after a time in which it could not.
 _BACKLOG_MAX = 8.0
-_POLL_INTERVAL_NS = 10_000_000
+# At a time scale of 1.
+_POLL_INTERVAL_NS = 20_000_000
 _MESSAGE_TIMEOUT_NS = 3_000_000_000
 _KEEP_ALIVE_NS = 500_000_000
 
@@ -105,7 +106,7 @@ class SimulatedClient:
     def take_turn(self, now_ns: int) -> int:
         """Send and receive what can be sent and received now; returns how much that was."""
         # As programs do that have more to do than to poll.
-        self.next_ns = now_ns + self._chance.randrange(_POLL_INTERVAL_NS)
+        self.next_ns = now_ns + self._chance.randrange(self._scaled(_POLL_INTERVAL_NS))
         self._due = min(self._due + self.rate * (now_ns - self._looked_ns) / 1e9, _BACKLOG_MAX)
         self._looked_ns = now_ns
         try:
@@ -113,6 +114,9 @@ class SimulatedClient:
         except HeadraceError:
             self.disconnect()
             return 0
+
+    def _scaled(self, time_ns: int) -> int:
+        return round(time_ns * self._cluster.time_scale)
 
     def _work(self) -> int:
         if self._session is None:
@@ -122,8 +126,8 @@ class SimulatedClient:
                     ingress_endpoints=self._cluster.ingress_endpoints,
                     ingress_channel="aeron:udp",
                     egress_channel=f"aeron:udp?endpoint={self.node.name}:0",
-                    message_timeout_ns=_MESSAGE_TIMEOUT_NS,
-                    keep_alive_interval_ns=_KEEP_ALIVE_NS,
+                    message_timeout_ns=self._scaled(_MESSAGE_TIMEOUT_NS),
+                    keep_alive_interval_ns=self._scaled(_KEEP_ALIVE_NS),
                 )
             self._session = self._pending.poll()
             if self._session is None:

@@ -42,7 +42,7 @@ class ClusterFaults:
         self._weights = dict.fromkeys(wanted, 1.0)
         if not wanted:
             self._weights = {kind: chance.choice((0.0, 0.0, 0.2, 1.0, 1.0)) for kind in FAULT_KINDS}
-        self._mean_s = chance.choice((0.1, 0.4, 1.0, 2.5))
+        self._mean_s = chance.choice((0.1, 0.4, 1.0, 2.5)) * cluster.time_scale
         # How long a fault is there, at most, in time-outs of a leader.
         self._strength = chance.choice((0.5, 2.0, 6.0))
         self._repairs: list[tuple[float, int, Callable[[], object]]] = []
@@ -94,15 +94,23 @@ class ClusterFaults:
         self._member().kill(self._chance.choice(PARTS))
 
     def _cut_power(self) -> None:
-        self._member().cut_power()
+        """Without syncs the machine comes back with new disks: what is left of the old ones is not to be used."""
+        if self._cluster.sync_level == 0:
+            self._empty()
+        else:
+            self._member().cut_power()
 
     def _kill_all(self) -> None:
         for member in self._cluster.members:
             member.crash()
 
     def _cut_all_power(self) -> None:
+        """Without syncs nothing is promised after that, so it is a kill of all."""
         for member in self._cluster.members:
-            member.cut_power()
+            if self._cluster.sync_level == 0:
+                member.crash()
+            else:
+                member.cut_power()
 
     def _stop(self) -> None:
         """In good order, as a supervisor does that updates the member."""
@@ -193,7 +201,9 @@ class ClusterFaults:
 
     def _slow_client(self) -> None:
         if self._cluster.clients:
-            self._chance.choice(self._cluster.clients).sleep(self._chance.choice((0.05, 1.0, 7.0)))
+            self._chance.choice(self._cluster.clients).sleep(
+                self._chance.choice((0.05, 1.0, 7.0)) * self._cluster.time_scale
+            )
 
     def _snapshot(self) -> None:
         self._cluster.request(Toggle.SNAPSHOT)
@@ -201,6 +211,24 @@ class ClusterFaults:
     def _suspend(self) -> None:
         self._cluster.request(Toggle.SUSPEND)
         self._then(lambda: self._cluster.request(Toggle.RESUME))
+
+    def _transfer(self) -> None:
+        """Have another member lead: any, or one that may be behind, or down."""
+        successor = self._chance.choice((None, *self._cluster.members))
+        self._cluster.request(Toggle.TRANSFER_LEADERSHIP, successor)
+
+    def _change_settings(self) -> None:
+        """A member ends in good order, and starts with other settings."""
+        member, chance, timeout_ns = self._member(), self._chance, round(self._cluster.leader_timeout_s * 1e9)
+        member.settings = {
+            "leader_heartbeat_interval_ns": round(timeout_ns * chance.choice((0.05, 0.1, 0.3))),
+            "election_timeout_ns": round(timeout_ns * chance.choice((0.3, 0.6, 1.2))),
+            "election_status_interval_ns": round(timeout_ns * chance.choice((0.05, 0.1, 0.3))),
+            "session_timeout_ns": round(timeout_ns * chance.choice((3, 5, 10))),
+            "log_channel": f"aeron:udp?term-length={chance.choice((64, 128))}k|mtu={chance.choice((1408, 4096))}",
+        }
+        member.stop()
+        member.crash()
 
     def _shut_down(self) -> None:
         self._cluster.request(self._chance.choice((Toggle.SHUTDOWN, Toggle.ABORT)))
@@ -229,5 +257,7 @@ FAULT_KINDS: dict[str, Callable[[ClusterFaults], None]] = {
     "snapshot": ClusterFaults._snapshot,
     "suspension": ClusterFaults._suspend,
     "shutdown": ClusterFaults._shut_down,
+    "transfer": ClusterFaults._transfer,
+    "other settings": ClusterFaults._change_settings,
 }
 """All kinds of faults."""

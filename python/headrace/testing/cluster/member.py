@@ -24,6 +24,10 @@ PARTS = ("archive", "module", "container")
 
 
 _NEVER_NS = 1 << 62
+# After work a part rests for so much less.
+_BUSY_DIVISOR = 8
+# When a member is looked at again that can take no turn.
+_AWAITED_NS = 1_000_000
 
 
 class _Part:
@@ -48,7 +52,9 @@ class ClusterMember:
         member_id: Its id in the cluster.
         node: The machine: its disks, its clock, its links.
         service: The service of its present life; ``None`` before the first.
+        settings: Of its consensus module, beside those of the cluster, from its next life on.
         failure: Why a part of it has ended last, or did not start.
+        is_replacement: Its disks are new, and it has not followed a leader since: it neither votes nor stands.
         next_ns: Before then it has nothing to do.
     """
 
@@ -58,6 +64,7 @@ class ClusterMember:
         self.member_id = member_id
         self.node = node
         self.service: ClusteredService | None = None
+        self.settings: dict[str, Any] = {}
         self.failure = ""
         self._chance = random.Random(f"{cluster.world.seed} member {member_id}")
         self._parts: dict[str, _Part] = {}
@@ -66,6 +73,7 @@ class ClusterMember:
         # When what has ended is started again.
         self._due_ns: dict[str, int] = {}
         self._is_held = False
+        self.is_replacement = False
 
     def _agent(self, name: str) -> Any:
         part = self._parts.get(name)
@@ -177,6 +185,7 @@ class ClusterMember:
             is_invoked=True,
             storage=self.node.disk("cluster"),
             on_error=self._note,
+            is_replacement=self.is_replacement,
             **self._cluster.module_settings(self),
         )
 
@@ -252,6 +261,7 @@ class ClusterMember:
             for file in disk.names():
                 disk.delete(file)
             disk.sync()
+        self.is_replacement = self._cluster.rules.committed_position > 0
 
     # --- turns -----------------------------------------------------------------------------------------------------
 
@@ -259,6 +269,7 @@ class ClusterMember:
         """A turn of each part for which it is time; returns how much there was to do."""
         if self._takes_turn or self.node.is_paused:
             # A part waits for something, in steps of the world that it makes itself.
+            self.next_ns = now_ns + _AWAITED_NS
             return 0
         if self._parts and not self.node.is_up:
             self._forget()
@@ -276,6 +287,8 @@ class ClusterMember:
             if now_ns >= part.until_ns and self._parts.get(name) is part:
                 work_count += self._step(name, part, now_ns)
         self._cluster.rules.check(self)
+        if self.is_replacement and self.is_elected:
+            self.is_replacement = False
         if self._cluster.is_supervised and not self._is_held:
             self._supervise(now_ns)
         return work_count
@@ -297,9 +310,10 @@ class ClusterMember:
             work_count = 1
         if part.has_ended:
             self._end(name, part)
-        elif not work_count and part.until_ns <= now_ns and self._cluster.rest_ns:
+        elif part.until_ns <= now_ns:
             # As an agent does that backs off.
-            part.until_ns = now_ns + self._chance.randrange(self._cluster.rest_ns)
+            rest_ns = self._cluster.rest_ns // _BUSY_DIVISOR if work_count else self._cluster.rest_ns
+            part.until_ns = now_ns + self._chance.randrange(rest_ns)
         return work_count
 
     def _end_killed(self, name: str) -> None:

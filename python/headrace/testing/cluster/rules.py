@@ -61,12 +61,16 @@ class ClusterRules:
         """Up to where the log is known to be agreed upon."""
         self.has_lost = False
         """Something that was agreed upon may be gone."""
+        self.leader_count = 0
+        """How many terms were led."""
         self._leaders: dict[int, ConsensusModule] = {}
         self._term_bases: dict[int, int] = {}
         self._states: dict[int, object] = {}
         # Of each member, for its present life: the module, its commit position, up to where its log was compared.
         self._seen: dict[int, tuple[ConsensusModule, int, int]] = {}
         self._told: dict[int, tuple[Any, ...]] = {}
+        # Of each member, the life and the position of its service whose state was compared last.
+        self._compared: dict[int, tuple[object, int]] = {}
 
     def forget(self) -> None:
         """A power cut may have taken what was agreed upon from a member that forced nothing to its disks."""
@@ -87,10 +91,10 @@ class ClusterRules:
             ClusterRuleError: A rule is broken.
         """
         module = member.module
-        if module is None or not member.node.is_up or not module._election.has_started:
+        if module is None or not module._election.has_started:
             return
         core = module._election.core
-        told = (module, core.role, core.state, core.leadership_term_id, module.commit_position)
+        told = module, core.role, core.state, core.leadership_term_id, module.commit_position
         if told != self._told.get(member.member_id):
             self._told[member.member_id] = told
             self._check_leader(member, module)
@@ -104,6 +108,8 @@ class ClusterRules:
         if core.role is not Role.LEADER:
             return
         term_id = core.leadership_term_id
+        if term_id not in self._leaders:
+            self.leader_count += 1
         known = self._leaders.setdefault(term_id, module)
         if known is not module:
             raise ClusterRuleError(
@@ -126,13 +132,14 @@ class ClusterRules:
                 raise ClusterRuleError(
                     f"the commit position of member {member.member_id} goes back from {before} to {commit}"
                 )
-        if commit > compared:
-            compared = self._compare(member, module, compared, commit)
+        recording_id = module._term_log.recording.recording_id
+        # The id is not known while a member leaves its first log; the next look finds it.
+        if commit > compared and recording_id is not None:
+            compared = self._compare(member, recording_id, compared, commit)
         self._seen[member.member_id] = module, commit, compared
 
-    def _compare(self, member: ClusterMember, module: ConsensusModule, begin: int, end: int) -> int:
+    def _compare(self, member: ClusterMember, recording_id: int, begin: int, end: int) -> int:
         """Hold what a member takes for agreed upon against what others do; returns where the next frame begins."""
-        recording_id = module._term_log.recording.recording_id
         for at, frame in _frames(member, recording_id, begin, end):
             known = self._frames.setdefault(at, frame)
             if known != frame:
@@ -164,11 +171,16 @@ class ClusterRules:
 
     def _check_state(self, member: ClusterMember) -> None:
         container, module = member.container, member.module
-        if container is None or container.is_closed or module is None:
+        if container is None or module is None or not container._has_started:
             return
-        if not container._has_started or not container._running.is_idle:
+        position = container._state.position
+        compared = container, position
+        if compared == self._compared.get(member.member_id) or container.is_closed:
             return
-        position, commit = container._state.position, module.commit_position
+        if not container._running.is_idle:
+            return
+        self._compared[member.member_id] = compared
+        commit = module.commit_position
         if position > commit:
             raise ClusterRuleError(
                 f"the service of member {member.member_id} has read up to {position}, and {commit} is agreed upon"
@@ -199,12 +211,8 @@ class ClusterRules:
                 yield LoggedMessage(frame.end, session_id, term_id, timestamp, data[HEADER_LENGTH:])
 
 
-def _frames(
-    member: ClusterMember, recording_id: int | None, begin: int, end: int
-) -> Iterator[tuple[int, _Frame]]:
+def _frames(member: ClusterMember, recording_id: int, begin: int, end: int) -> Iterator[tuple[int, _Frame]]:
     """The frames of a member's log from one position up to another, with where each begins."""
-    if recording_id is None:
-        return
     length, files = member.segment_length, member.node.disk("archive").files
     while begin < end:
         name = f"{recording_id}-{begin // length * length}.rec"

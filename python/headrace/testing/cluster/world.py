@@ -32,15 +32,25 @@ _RESTARTS_S = (0.001, 0.05, 0.5, 3.0)
 _NOTE_LENGTH_MAX = 400
 # A note that is among so many last ones says nothing new.
 _REPEATED = 12
+_NEVER_NS = 1 << 62
 _SHOWN_NOTES = 60
-_NODE: dict[str, Any] = {
-    "image_liveness_timeout_ns": _NS_PER_S,
-    "client_liveness_timeout_ns": 3 * _NS_PER_S,
-    "receiver_status_message_timeout_ns": 100_000_000,
-    "timer_interval_ns": 200_000_000,
-    "term_buffer_length": _TERM_LENGTH,
-    "ipc_term_buffer_length": _TERM_LENGTH,
+# Time-outs and intervals in seconds, at a time scale of 1: of drivers, and of consensus modules.
+_NODE_TIMES_S = {
+    "image_liveness_timeout_ns": 1.0,
+    "client_liveness_timeout_ns": 3.0,
+    "receiver_status_message_timeout_ns": 0.1,
+    "timer_interval_ns": 0.2,
 }
+_MODULE_TIMES_S = {
+    "leader_heartbeat_timeout_ns": 1.0,
+    "leader_heartbeat_interval_ns": 0.2,
+    "startup_canvass_timeout_ns": 3.0,
+    "election_timeout_ns": 0.5,
+    "election_status_interval_ns": 0.1,
+    "termination_timeout_ns": 2.0,
+    "session_timeout_ns": 5.0,
+}
+_REST_S = 0.04
 
 
 class ClusterWorld(Closing):
@@ -63,7 +73,10 @@ class ClusterWorld(Closing):
         member_count: How many members.
         state_of: Returns what of a service must be equal in all members, and in all lives, at one log position.
         sync_level: What archives and modules force to their disks; at 0 a power cut loses the end of the log.
-        rest_s: How long a part of a member rests at most when it has nothing to do. Shorter rests make a slower world.
+        time_scale: Time-outs and intervals of nodes, members, clients and faults are so many times as long as by
+            default. With shorter ones more happens in a virtual second. What is set by name is not scaled.
+        rest_s: How long a driver, or a part of a member, rests at most when it has nothing to do; 0.04 if nothing is
+            said, scaled. Shorter rests make a slower world.
         is_process_each: Each part of a member is a process that ends, and is started again, alone. Otherwise all end
             with the first.
         checks: See :class:`headrace.testing.World`.
@@ -75,6 +88,7 @@ class ClusterWorld(Closing):
         clients: The clients.
         desk: The machine of the clients.
         rules: What was agreed upon.
+        time_scale: See above.
         is_supervised: What ends is started again.
         notes: What happened: faults, and what members said of them.
     """
@@ -87,14 +101,17 @@ class ClusterWorld(Closing):
         member_count: int = 3,
         state_of: Callable[[Any], object] | None = None,
         sync_level: int = 1,
-        rest_s: float = 0.005,
+        time_scale: float = 1.0,
+        rest_s: float | None = None,
         is_process_each: bool = False,
         checks: bool = False,
         **module_settings: Any,
     ) -> None:
         self.world = World(seed, checks=checks)
+        self.time_scale = time_scale
+        self.rest_ns = self._scaled_ns(_REST_S) if rest_s is None else round(rest_s * _NS_PER_S)
+        self.world._let_nodes_rest(self.rest_ns)
         self.make_service = make_service
-        self.rest_ns = round(rest_s * _NS_PER_S)
         self.is_process_each = is_process_each
         self.sync_level = sync_level
         self.disk_space = _DISK_SPACE
@@ -120,7 +137,13 @@ class ClusterWorld(Closing):
 
     def add_node(self, name: str) -> Node:
         """Add a machine, such as one for clients of your own."""
-        return self.world.add_node(name, **_NODE)
+        times: dict[str, Any] = {key: self._scaled_ns(time_s) for key, time_s in _NODE_TIMES_S.items()}
+        return self.world.add_node(
+            name, term_buffer_length=_TERM_LENGTH, ipc_term_buffer_length=_TERM_LENGTH, **times
+        )
+
+    def _scaled_ns(self, time_s: float) -> int:
+        return round(time_s * self.time_scale * _NS_PER_S)
 
     def add_client(
         self, make_command: Callable[[random.Random], bytes], *, rate: float = 20.0
@@ -161,31 +184,30 @@ class ClusterWorld(Closing):
             "log_channel": f"aeron:udp?term-length={_TERM_LENGTH}",
             "replication_channel": f"aeron:udp?endpoint={member.node.name}:0",
             "file_sync_level": self.sync_level,
-            "leader_heartbeat_timeout_ns": _NS_PER_S,
-            "leader_heartbeat_interval_ns": _NS_PER_S // 5,
-            "startup_canvass_timeout_ns": 3 * _NS_PER_S,
-            "election_timeout_ns": _NS_PER_S // 2,
-            "termination_timeout_ns": 2 * _NS_PER_S,
-            "session_timeout_ns": 5 * _NS_PER_S,
+            **{key: self._scaled_ns(time_s) for key, time_s in _MODULE_TIMES_S.items()},
             **self._module_settings,
+            **member.settings,
         }
 
     @property
     def leader_timeout_s(self) -> float:
         """After this silence of a leader the others elect another."""
-        timeout_ns: int = self._module_settings.get("leader_heartbeat_timeout_ns", _NS_PER_S)
+        key = "leader_heartbeat_timeout_ns"
+        timeout_ns: int = self._module_settings.get(key, self._scaled_ns(_MODULE_TIMES_S[key]))
         return timeout_ns / _NS_PER_S
 
     # --- time ------------------------------------------------------------------------------------------------------
 
     def run_for(self, duration_s: float) -> None:
         """Go on for so many virtual seconds."""
+        self.world._core.set_programs_due_ns(0)
         self.world.run_for(duration_s)
 
     def run_until(
         self, condition: Callable[[], object], *, within_s: float = 60.0, what: str = "condition"
     ) -> None:
         """Go on until a condition is true; see :meth:`headrace.testing.World.run_until`."""
+        self.world._core.set_programs_due_ns(0)
         self.world.run_until(condition, within_s=within_s, what=what)
 
     def run_faults(self, duration_s: float, kinds: Iterable[str] = ()) -> ClusterFaults:
@@ -206,16 +228,21 @@ class ClusterWorld(Closing):
         """What follows the turns of drivers and clients in each step: this is where most time of a test goes."""
         work_count = self.world._turn()
         now_ns = self.world.now_ns
+        due_ns = _NEVER_NS
         for one in self._turns:
-            if now_ns >= one.next_ns:
-                work_count += one.take_turn(now_ns)
-        if work_count:
-            self.world._core.note_work()
+            if now_ns >= one.next_ns and one.take_turn(now_ns):
+                # What it has sent is for its driver.
+                one.node._driver.wake()
+                work_count += 1
+            due_ns = min(due_ns, one.next_ns)
+        if self.world._has_programs:
+            due_ns = now_ns
+        self.world._core.set_programs_due_ns(due_ns)
         return work_count
 
     def restart_delay_ns(self) -> int:
         """How long until something that has ended is started again."""
-        return round(self._chance.choice(_RESTARTS_S) * _NS_PER_S)
+        return self._scaled_ns(self._chance.choice(_RESTARTS_S))
 
     def note(self, text: str) -> None:
         """Keep a line for the text of a failure."""
@@ -265,15 +292,20 @@ class ClusterWorld(Closing):
 
     # --- operators ---------------------------------------------------------------------------------------------------
 
-    def request(self, toggle: Toggle) -> bool:
-        """Ask the leader for something, as an operator; returns whether it is a time for that."""
+    def request(self, toggle: Toggle, successor: ClusterMember | None = None) -> bool:
+        """Ask the leader for something, as an operator; returns whether it is a time for that.
+
+        Args:
+            toggle: What.
+            successor: Who is to lead, where leadership is transferred; any member if nothing is said.
+        """
         leader = self.leader
         module = None if leader is None else leader.module
         is_time = module is not None and (
             module.state is ModuleState.SUSPENDED if toggle is Toggle.RESUME else module.takes_requests
         )
         if module is not None and is_time:
-            module.request(toggle)
+            module.request(toggle, -1 if successor is None else successor.member_id)
         return is_time
 
     # --- faults ----------------------------------------------------------------------------------------------------
@@ -308,6 +340,8 @@ class ClusterWorld(Closing):
         self.heal()
         members = list(self.members)
         self._chance.shuffle(members)
+        # One that comes back without its disks has no vote yet.
+        members.sort(key=lambda one: one.is_replacement)
         minority = members[len(members) // 2 + 1 :]
         if self._chance.random() < 0.5:
             self.isolate(*minority)
