@@ -41,8 +41,8 @@ from benches.report import Measurement, Row
 from benches.request_rows import request_response_many_python, request_response_python
 from benches.sbe_rows import sbe_columnar, sbe_single
 from benches.several_rows import cluster_catch_up, cluster_read, cluster_rtt, cluster_throughput
-from benches.snapshot_rows import cluster_snapshot
 from benches.simulation_rows import simulation_speed
+from benches.snapshot_rows import cluster_snapshot
 from benches.spark_rows import spark_batch_read, spark_replay_read
 from benches.stream_rows import streams_1000
 

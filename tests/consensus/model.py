@@ -7,6 +7,7 @@ after each step.
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -76,6 +77,7 @@ class Member:
     # --- life ------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
+        self.model.check_terms(self)
         config = self.model.config(self.id)
         self.core = Consensus(config, self.disk.stored(), self.model.rng, self.model.now)
         self.model.check_state(self)
@@ -495,6 +497,18 @@ class Model:
         if voter.disk.candidate_term_id < vote.candidate_term_id:
             raise RuleBrokenError(f"member {voter.id} sends a vote that it did not store")
 
+    def check_terms(self, member: Member) -> None:
+        """The recording log has terms where the log has them, as far as it is committed."""
+        terms = member.disk.terms.items()
+        length = min(len(self.committed), len(member.disk.log))
+        for (term_id, base), (_, end) in itertools.pairwise(terms):
+            is_wrong = base < end and base < length and member.disk.log[base] != (term_id, 0)
+            if is_wrong or base > end:
+                raise RuleBrokenError(
+                    f"the recording log of member {member.id} begins term {term_id} at {base}, and the next one at "
+                    f"{end}; the log is {member.disk.log}"
+                )
+
     def check_leader(self, member: Member) -> None:
         """A leader has all that was committed."""
         assert member.publication is not None
@@ -509,8 +523,11 @@ class Model:
 
     def commit(self, member: Member, log: list[Entry], position: int) -> None:
         """What a member takes for committed stays so, for all."""
-        if len(log) < position:
-            raise RuleBrokenError(f"member {member.id} commits {position}, and has {len(log)}")
+        recorded = len(member.disk.log)
+        if len(log) < position or (member.publication is not None and recorded < position):
+            raise RuleBrokenError(
+                f"member {member.id} commits {position}, and has {len(log)}, of which it recorded {recorded}"
+            )
         self._check_prefix(member, log, min(position, len(self.committed)))
         if position > len(self.committed):
             self.committed += log[len(self.committed) :]

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
-import sys
-import textwrap
-from typing import Any
-
 import pytest
 
-from headrace.cluster.consensus import canvassing, following, leading, peers, standing
+from headrace.cluster.consensus import canvassing, following, leading, peers, standing, terms
 from headrace.cluster.consensus.states import ElectionState
 from tests.consensus.model import Model
+from tests.mutants import Edit, Mutant
 from tests.sim.seeded import SECONDS, run_new_seeds
 
 _BLOCK = 10_000
@@ -21,6 +17,8 @@ _FOLLOWS = {state for state in ElectionState if state.name.startswith("FOLLOWER"
     ElectionState.FOLLOWER_BALLOT,
     ElectionState.FOLLOWER_READY,
 }
+# So many schedules are looked at for progress too, which takes long.
+_SETTLED = 20
 
 
 def _member_count(seed: int) -> int:
@@ -66,103 +64,170 @@ def test_new_seeds() -> None:
 
 # --- defects on purpose ---------------------------------------------------------------------------------------------
 
-_RECORD = "_record_term(term.next_leadership_term_id, term.next_term_base_log_position)"
-# Of a class or module: a function, what of its text becomes what, and within how many schedules that is found.
-_MUTANTS: dict[str, tuple[Any, str, str, str, int]] = {
-    "a vote is not stored": (
+_LEADING, _FOLLOWING, _CANVASSING = leading.Leading, following.Following, canvassing.Canvassing
+
+
+def _mutant(
+    rules: tuple[int, ...], name: str, owner: object, function: str, old: str, new: str, within: int
+) -> Mutant:
+    return Mutant(name, rules, (Edit(owner, function, old, new),), within)
+
+
+_MUTANTS = [
+    _mutant(
+        (1,),
+        "a vote is not stored",
         standing.Standing,
         "store_vote",
         "self.emit(StoreVote(term_id, log_position))",
         "pass",
         100,
     ),
-    "a member votes twice in a term": (
-        canvassing.Canvassing,
+    _mutant(
+        (1,),
+        "a member votes twice in a term",
+        _CANVASSING,
         "on_request_vote",
         "<= standing.candidate_term_id",
         "< standing.candidate_term_id",
         100,
     ),
-    "a worse log gets a vote": (
-        canvassing.Canvassing,
+    _mutant(
+        (2,),
+        "a worse log gets a vote",
+        _CANVASSING,
         "on_request_vote",
         "if standing.log > candidate",
         "if False",
         8000,
     ),
-    "a vote of another term counts": (
-        canvassing.Canvassing,
+    _mutant(
+        (2,),
+        "a vote of another term counts",
+        _CANVASSING,
         "on_vote",
         "vote.candidate_term_id != standing.candidate_term_id",
         "False",
         8000,
     ),
-    "a quorum is too small": (peers, "quorum_of", "member_count // 2 + 1", "max(1, member_count // 2)", 100),
-    "a position of an older log counts": (
-        leading.Leading,
+    _mutant(
+        (4, 7),
+        "a quorum is too small",
+        peers,
+        "quorum_of",
+        "member_count // 2 + 1",
+        "max(1, member_count // 2)",
+        100,
+    ),
+    _mutant(
+        (4,),
+        "a leader commits more than it has",
+        peers,
+        "quorum_position",
+        "min(own_position, positions[quorum - 1])",
+        "positions[quorum - 1]",
+        1000,
+    ),
+    _mutant(
+        (8, 33),
+        "a position of an older log counts",
+        _LEADING,
         "on_canvass",
         "if is_of_term else NULL_VALUE",
         "",
         8000,
     ),
-    "a leader does not record its term": (
-        leading.Leading,
+    _mutant(
+        (8,),
+        "entries of earlier terms are committed by count",
+        _LEADING,
+        "_agree",
+        "position >= self._base and ",
+        "",
+        8000,
+    ),
+    _mutant(
+        (13,),
+        "a leader does not record its term",
+        _LEADING,
         "begin",
         "standing.emit(RecordTerm(standing.term_id, self._base))",
         "pass",
         8000,
     ),
-    "a follower does not record the term": (
-        following.Following,
+    _mutant(
+        (13,),
+        "a follower does not record the term",
+        _FOLLOWING,
         "_record_term",
         "self._standing.emit(RecordTerm(term_id, base))",
         "pass",
         8000,
     ),
-    "a leader does not wait for a quorum": (
-        leading.Leading,
+    _mutant(
+        (13,),
+        "skipped terms are not recorded",
+        terms.Terms,
+        "begin",
+        "range(max(self.last_id + 1, 0), term_id + 1)",
+        "(term_id,)",
+        8000,
+    ),
+    _mutant(
+        (7,),
+        "a leader does not wait for a quorum",
+        _LEADING,
         "work_log_replication",
         " and self._quorum_position() >= self._base",
         "",
         8000,
     ),
-    "a follower replays what is not committed": (
-        following.Following,
+    _mutant(
+        (6,),
+        "a follower replays what is not committed",
+        _FOLLOWING,
         "work_replay",
         "min(standing.append_position, standing.agreed_position)",
         "standing.append_position",
         8000,
     ),
-    "a follower keeps what is not committed": (
-        following.Following,
+    _mutant(
+        (9,),
+        "a follower keeps what is not committed",
+        _FOLLOWING,
         "on_new_term",
         "next_base < standing.append_position",
         "False",
         1000,
     ),
-    "a follower takes an answer for another log": (
-        following.Following,
+    _mutant(
+        (9,),
+        "a follower cuts off too little",
+        _FOLLOWING,
+        "_truncate",
+        "TruncateLog(position)",
+        "TruncateLog(position + 1)",
+        1000,
+    ),
+    _mutant(
+        (10,),
+        "a follower takes an answer for another log",
+        _FOLLOWING,
         "on_new_term",
         "term.log_leadership_term_id != standing.terms.last_id",
         "False",
         8000,
     ),
-}
+]
 
 
-@pytest.mark.parametrize("name", _MUTANTS)
-def test_schedules_find_a_defect(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    owner, function, old, new, seed_count = _MUTANTS[name]
-    text = textwrap.dedent(inspect.getsource(getattr(owner, function)))
-    assert text.count(old) == 1, "the defect has its place in the code"
-    module = sys.modules[getattr(owner, "__module__", owner.__name__)]
-    made: dict[str, Any] = {}
-    exec(text.replace(old, new), module.__dict__, made)
-    for place in (owner, standing) if owner is peers else (owner,):
-        monkeypatch.setattr(place, function, made[function])
-    for seed in range(seed_count):
+@pytest.mark.parametrize("mutant", _MUTANTS, ids=lambda mutant: mutant.name)
+def test_schedules_find_a_defect(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutant.apply(monkeypatch)
+    for seed in range(mutant.within):
         try:
-            _run(seed, 1200)
+            model = _run(seed, 1200)
+            assert seed >= _SETTLED or model.settles(600)
         except AssertionError:
             return
-    pytest.fail(f"{seed_count} schedules do not find that {name}")
+    pytest.fail(f"{mutant.within} schedules do not find that {mutant.name}")
