@@ -225,7 +225,7 @@ class ClusterFaults:
             "election_timeout_ns": round(timeout_ns * chance.choice((0.3, 0.6, 1.2))),
             "election_status_interval_ns": round(timeout_ns * chance.choice((0.05, 0.1, 0.3))),
             "session_timeout_ns": round(timeout_ns * chance.choice((3, 5, 10))),
-            "log_channel": f"aeron:udp?term-length={chance.choice((64, 128))}k|mtu={chance.choice((1408, 4096))}",
+            "log_channel": f"aeron:udp?term-length=64k|mtu={chance.choice((1408, 4096))}",
         }
         member.stop()
         member.crash()
