@@ -196,3 +196,26 @@ def test_wrong_consumers_are_refused(archive: Archive) -> None:
         await_true(lambda: first.poll_record() is None and first.state is ConsumerState.READING)
         with pytest.raises(ArchiveError, match="shares recordings, and member"):
             second.receive(TIMEOUT_S)
+
+
+def test_a_table_has_the_latest_value_of_each_key(archive: Archive) -> None:
+    with archive.add_publication("keyed") as publication:
+        for key, value in ((b"a", b"1"), (b"b", b"2"), (b"a", b"3"), (b"c", b"4"), (b"c", b"")):
+            publication.send(value, key=key, timeout_s=TIMEOUT_S)
+        changes: list[tuple[bytes, bytes | None]] = []
+        with archive.table("keyed", on_change=lambda key, value: changes.append((key, value))) as table:
+            table.wait_until_current(TIMEOUT_S)
+            assert dict(table) == {b"a": b"3", b"b": b"2"}
+            publication.send(b"5", key=b"b", timeout_s=TIMEOUT_S)
+            await_true(table.refresh)
+            assert table[b"b"] == b"5"
+            assert changes[-2:] == [(b"c", None), (b"b", b"5")]
+
+
+def test_a_table_of_messages_without_envelopes_needs_an_entry(archive: Archive) -> None:
+    published(archive.client, ["a=1", "b=2", "a=3"])
+    with pytest.raises(headrace.ConfigError, match="or give an entry"):
+        archive.table("trades")
+    with archive.table("trades", lambda data: tuple(data.split(b"="))) as table:  # type: ignore[arg-type,return-value]
+        table.wait_until_current(TIMEOUT_S)
+        assert dict(table) == {b"a": b"3", b"b": b"2"}

@@ -268,11 +268,7 @@ def test_every_request_is_answered_with_each_field_wrong_in_turn(tmp_path: Path)
         before = stored()
         # Replays and replications publish, which is recorded where a request before has asked for that. A declaration
         # and a place are to be stored.
-        names = [
-            name
-            for name in ANSWERED
-            if name not in ("DeclareStreamRequest", "JoinGroupRequest", "CommitPlaceRequest")
-        ]
+        names = [name for name in ANSWERED if name not in STORES]
         for name in sorted(names, key=lambda name: "Repl" in name):
             for field, value in wrong_fields(name):
                 correlation_id += 1

@@ -37,6 +37,7 @@ from headrace.archive.client.settings import ArchiveClientConfig
 from headrace.archive.client.signals import Signal
 from headrace.archive.client.stream_data import StreamData
 from headrace.archive.client.stream_publication import StreamPublication
+from headrace.archive.client.table import Table
 from headrace.archive.envelope import Envelope, EnvelopeError
 from headrace.archive.errors import ArchiveFileError, CatalogError, MarkFileError, SegmentError
 from headrace.archive.files.catalog import Catalog, CatalogEntry
@@ -90,6 +91,7 @@ __all__ = [
     "StreamData",
     "StreamFollow",
     "StreamPublication",
+    "Table",
     "extension_channel",
 ]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
+from headrace._base.checks import check_callable, wrong
 from headrace._base.exceptions import ArchiveError
 from headrace.archive.client import calls, steps
 from headrace.archive.client.consumer import Consumer, Share
@@ -13,6 +15,7 @@ from headrace.archive.client.following.stream_follow import follow_stream
 from headrace.archive.client.session import ArchiveSession
 from headrace.archive.client.stream_data import StreamData, recorded_data
 from headrace.archive.client.stream_publication import StreamPublication, published_to
+from headrace.archive.client.table import Table, keyed_entry
 from headrace.archive.protocol.codes import SourceLocation
 from headrace.archive.protocol.requests import ListGroupsRequest
 
@@ -161,6 +164,41 @@ class NamedStreamRequests(ArchiveSession):
             ConfigError: An argument is wrong.
         """
         return Consumer(self, self._named(name), group, member, share, commit_interval_s)
+
+    def table(
+        self,
+        name: str,
+        entry: Callable[[bytes], tuple[Any, Any]] = keyed_entry,
+        *,
+        on_change: Callable[[Any, Any], object] | None = None,
+    ) -> Table[Any, Any]:
+        """The latest value of each key of a named stream, as a dictionary that is kept current.
+
+        ::
+
+            with archive.table("prices") as prices:
+                prices.wait_until_current()
+                while True:
+                    prices.refresh()
+                    print(prices[b"ACME"])
+
+        Args:
+            name: The name of the stream.
+            entry: Returns key and value of a message; a value of ``None`` takes the key away. By default those of the
+                envelope, for a stream with ``keys=True``; an empty payload takes the key away.
+            on_change: Called with key and value by :meth:`Table.refresh`.
+
+        Raises:
+            ArchiveError: No stream has the name.
+            ConfigError: The stream has no keys, and there is no `entry`.
+        """
+        check_callable("entry", entry)
+        check_callable("on_change", on_change)
+        if entry is keyed_entry and not self._named(name).keys:
+            raise wrong(
+                "entry", "the default", f"needs keys: declare {name} with keys=True, or give an entry"
+            )
+        return Table(self.follow(name, start="earliest"), self.clock, entry, on_change)
 
     def groups(self, name: str) -> list[Group]:
         """The groups that read a named stream, with their members and how much they have not committed.
