@@ -1757,6 +1757,97 @@ class LogPlace:
             TypeError: The answers are of a type that ``offer_batch`` does not take.
         """
 
+@final
+class SessionStreams:
+    """The streams of a client's session with a cluster: sends the program's messages, and sorts what comes.
+
+    Any thread may call its methods; one at a time takes messages. None but :meth:`receive` waits.
+
+    Args:
+        egress: What the cluster sends.
+        cluster_session_id: The session.
+        leadership_term_id: The term of the leader.
+        make: Makes a message of a tuple: payload, timestamp, term, log position.
+        length_max: The longest message that the cluster's log takes; ``None`` if unknown.
+        keep_alive_interval_ns: After so long without a message a keepalive is due; 0 for never.
+
+    Attributes:
+        publication: The stream to the leader; ``None`` while there is none.
+        is_steady: Whether nothing but the stream needs a look: the session is connected, and holds no messages.
+    """
+
+    def __new__(
+        cls,
+        egress: Subscription,
+        cluster_session_id: int,
+        leadership_term_id: int,
+        make: Callable[[tuple[bytes, int, int, int]], Any],
+        length_max: int | None,
+        keep_alive_interval_ns: int,
+    ) -> Self: ...
+    @property
+    def publication(self) -> Publication | None:
+        """The stream to the leader; ``None`` while there is none."""
+
+    @publication.setter
+    def publication(self, value: Publication | None) -> None: ...
+    @property
+    def is_steady(self) -> bool:
+        """Whether nothing but the stream needs a look: the session is connected, and holds no messages."""
+
+    @is_steady.setter
+    def is_steady(self, value: bool) -> None: ...
+    @property
+    def is_connected(self) -> bool:
+        """Whether the leader's stream to this client is there."""
+
+    @property
+    def seen_position(self) -> int:
+        """The furthest that a service had read the log, by its messages; 0 before the first."""
+
+    @property
+    def is_keep_alive_due(self) -> bool:
+        """Whether nothing was sent for so long that a keepalive is due."""
+
+    def follow(self, leadership_term_id: int, image: Image | None) -> None:
+        """Another member leads: its term, and its stream to this client."""
+
+    def offer(self, data: _Data, /) -> int | OfferResult:
+        """Send a message of the program, with its header; ``NOT_CONNECTED`` without a publication.
+
+        Raises:
+            ConfigError: The message is too long for the stream or the log.
+            TypeError: The message is not bytes-like.
+        """
+
+    def send(self, data: _Data, /) -> int | OfferResult:
+        """Send a message of the client itself as it is."""
+
+    def take(self) -> Any:
+        """Take a message, as `make` made it; a :class:`headrace.Message` that is not a service's, or ``None``."""
+
+    def receive(self, timeout_s: float, /) -> Any:
+        """As :meth:`take`, waiting for one without the GIL; ``None`` also for one of another session."""
+
+    def poll(
+        self,
+        handler: Callable[[Any], object],
+        limit: int,
+        accept: Callable[[Message], object],
+        reading: Any,
+    ) -> tuple[int, bool]:
+        """Call a handler with the messages that are there, while the session is steady and no keepalive is due.
+
+        Args:
+            handler: Called with each message. What it raises ends the poll.
+            limit: Most messages to take.
+            accept: Called with each message that is not a service's.
+            reading: The lock of those who take messages, held while one is taken, and not while the handler runs.
+
+        Returns:
+            How many messages were taken; and whether that is all, so that the session needs no other look.
+        """
+
 @disjoint_base
 class SessionSender:
     """Sends messages of a cluster's service to one client, with the service's log position.

@@ -13,7 +13,7 @@ import pytest
 
 import headrace
 from headrace.archive.client.async_archive import AsyncArchive
-from headrace.client import Sequencer
+from headrace.client import Sequencer, SessionStreams
 
 pytestmark = pytest.mark.boundary
 
@@ -120,6 +120,20 @@ def test_what_is_polled(open_stream):
     assert_methods_refuse(subscription.images[0], 12)
     poller = headrace.Poller(subscription)
     assert_methods_refuse(poller, 5)
+
+
+def test_streams_of_a_session(open_stream):
+    _, subscription = open_stream()
+    values = {"egress": subscription, "cluster_session_id": 1, "leadership_term_id": 0, "make": tuple}
+    values |= {"length_max": None, "keep_alive_interval_ns": 0}
+    RIGHT.update(values, image=None)
+    assert assert_refused(SessionStreams) == len(values)
+    streams = SessionStreams(**values)
+    assert_refused(streams.follow)
+    with pytest.raises(TypeError, match="publication=3: must be a Publication or None"):
+        streams.publication = 3
+    with pytest.raises(TypeError, match="accept=3: must be callable"):
+        streams.poll(print, 1, 3, None)
 
 
 @pytest.mark.parametrize(

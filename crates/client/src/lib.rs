@@ -39,7 +39,9 @@ mod subscription;
 
 pub use channel_status::ChannelStatus;
 pub use client::{Client, SessionIdRequest};
-pub use cluster::{IngressStream, SESSION_HEADER_LENGTH, Sequenced, Sequencer, SessionHeader};
+pub use cluster::{
+    ClientSession, IngressStream, Received, SESSION_HEADER_LENGTH, Sequenced, Sequencer, SessionHeader,
+};
 pub use conductor::{PARK_MAX, Replies};
 pub use config::ClientConfig;
 pub use connect::request_driver_termination;

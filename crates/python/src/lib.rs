@@ -45,6 +45,8 @@ mod _core {
     #[pymodule_export]
     use crate::client::pending_request::Pending;
     #[pymodule_export]
+    use crate::client::session_streams::SessionStreams;
+    #[pymodule_export]
     use crate::cluster::log_place::LogPlace;
     #[pymodule_export]
     use crate::cluster::sequencer::Sequencer;

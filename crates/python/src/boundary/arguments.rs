@@ -66,6 +66,7 @@ arguments! {
     timestamp: i64, LONG;
     term_id: i64, LONG;
     time: i64, LONG;
+    keep_alive_interval_ns: i64, LONG;
     start_position: i64, LONG;
     start: i64, LONG;
     stop: i64, LONG;
@@ -79,6 +80,7 @@ arguments! {
     is_leader: bool, FLAG;
     is_silent: bool, FLAG;
     with_payload: bool, FLAG;
+    is_steady: bool, FLAG;
     payload: Py<PyBytes>, "must be bytes";
     awaited: Vec<Bound<'py, PyAny>>, "must be a list of subscriptions and publications";
 }
@@ -96,6 +98,16 @@ pub(crate) fn read<'py>(read: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>
 /// What takes the messages of a log.
 pub(crate) fn deliver<'py>(deliver: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     callable(deliver, "deliver")
+}
+
+/// What makes a message of its values.
+pub(crate) fn make<'py>(make: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    callable(make, "make")
+}
+
+/// What takes the messages that are not a service's.
+pub(crate) fn accept<'py>(accept: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    callable(accept, "accept")
 }
 
 /// Sessions by id.
@@ -144,6 +156,11 @@ pub(crate) fn limit_position_if_any(number: &Bound<'_, PyAny>) -> PyResult<Optio
 /// As [`reserved_value`], or `None`.
 pub(crate) fn reserved_value_if_any(number: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     if_any(number, reserved_value)
+}
+
+/// As [`length_max`], or `None`.
+pub(crate) fn length_max_if_any(number: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
+    if_any(number, length_max)
 }
 
 /// As [`session_id`], or `None`.

@@ -8,5 +8,6 @@ pub(crate) mod event_loop;
 mod handlers;
 pub(crate) mod pending_request;
 mod program_clock;
+pub(crate) mod session_streams;
 mod simulated;
 mod waitables;

@@ -230,7 +230,10 @@ impl SessionSender {
     }
 }
 
-fn publication_if_any<'py>(publication: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Publication>>> {
+/// The argument of a call.
+pub(crate) fn publication_if_any<'py>(
+    publication: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, Publication>>> {
     if publication.is_none() {
         return Ok(None);
     }

@@ -255,6 +255,17 @@ impl Image {
     }
 }
 
+/// The argument of a call.
+pub(crate) fn image_if_any<'py>(image: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Image>>> {
+    if image.is_none() {
+        return Ok(None);
+    }
+    let found = image.cast::<Image>().cloned();
+    found
+        .map(Some)
+        .map_err(|_| arguments::wrong_type(image, "image", "must be an Image or None"))
+}
+
 /// The image before this one.
 fn previous<'py>(image: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Image>> {
     let found = image.cast::<Image>().cloned();

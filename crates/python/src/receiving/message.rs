@@ -37,6 +37,14 @@ impl Message {
         }
     }
 
+    pub(crate) fn bytes<'a>(&'a self, py: Python<'a>) -> &'a [u8] {
+        self.payload.as_bytes(py)
+    }
+
+    pub(crate) fn reserved_value(&self) -> i64 {
+        self.reserved_value
+    }
+
     fn numbers(&self) -> (i64, i32, i32, i64) {
         (
             self.position,

@@ -70,6 +70,11 @@ impl Subscription {
         Ok(assembler)
     }
 
+    /// The time of its client's clock.
+    pub(crate) fn now_ns(&self) -> PyResult<i64> {
+        Ok(self.client.get()?.config().clock.nano_time())
+    }
+
     /// Closed by this program, itself or with its client, and not because the client failed.
     pub(crate) fn is_closed_by_program(&self) -> bool {
         match (self.inner.get(), self.client.get()) {
@@ -302,7 +307,7 @@ impl Subscription {
 
     #[doc = docstring!("Subscription.receive")]
     #[pyo3(signature = (timeout_s = None, *, idle = None))]
-    fn receive(
+    pub(crate) fn receive(
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = arguments::timeout_s_if_any)] timeout_s: Option<f64>,
@@ -389,6 +394,12 @@ impl Waitable for headrace_client::Subscription {
     fn awaited(&self) -> &(dyn Awaited + Sync) {
         self
     }
+}
+
+/// The argument of a call.
+pub(crate) fn egress<'py>(subscription: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Subscription>> {
+    let found = subscription.cast::<Subscription>().cloned();
+    found.map_err(|_| arguments::wrong_type(subscription, "egress", "must be a Subscription"))
 }
 
 /// The address in an integer, a numba cfunc (`.address`), a ctypes function or a cffi pointer.

@@ -181,7 +181,7 @@ class AsyncClusterClient(AsyncClosing):
             await aio.wait_for_messages(session.subscription, wait_s, *room_in)
         cluster._check_open()
         while not self._reader_count and session.has_room:
-            received = session.subscription.poll_message()
+            received = session.streams.take()
             if received is None:
                 break
             if (message := session.accept(received)) is not None:

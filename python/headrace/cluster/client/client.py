@@ -17,7 +17,7 @@ from headrace.cluster.client.connecting import Connecting
 from headrace.cluster.client.follower_reads import FollowerRead, FollowerStreams, PendingFollowerRead
 from headrace.cluster.client.local_node import driver_directory, named_node
 from headrace.cluster.client.pending_request import PendingRequest, result_of_read
-from headrace.cluster.client.session import Answer, ClusterMessage, ClusterSession, Handlers
+from headrace.cluster.client.session import Answer, ClusterMessage, ClusterSession, Handlers, given
 from headrace.cluster.client.settings import ClusterClientConfig, ClusterClientSettings
 from headrace.cluster.client.states import ClientState, ConnectState
 from headrace.cluster.errors import AdminRequestError
@@ -214,8 +214,12 @@ class ClusterClient(Closing):
             ConfigError: The message is too long for the stream or for the cluster's log. Aeron's members do not
                 announce the limit of their log, and drop the message.
         """
+        session = self._session
+        # All that a message needs where nothing else is to be done.
+        if session.streams.is_steady and (result := session.streams.offer(data)) > 0:
+            return result
         with self._lock:
-            return self._session.offer(data)
+            return session.offer(data)
 
     def offer_blocking(self, data: Data, *, timeout_s: float | None = 5.0) -> int:
         """Send one message, waiting for room, and for a new leader if there is none.
@@ -404,11 +408,21 @@ class ClusterClient(Closing):
         handler = handler or self._session._handlers.on_message
         if handler is None:
             raise wrong("handler", handler, "must be callable where connect() was given no on_message")
+        streams = self._session.streams
         count = 0
-        while count < limit and (message := self.poll_message()) is not None:
+        while count < limit:
+            taken, is_all = streams.poll(handler, limit - count, self._accept, self._reading)
+            count += taken
+            if is_all or count == limit or (message := self.poll_message()) is None:
+                break
             count += 1
             handler(message)
         return count
+
+    def _accept(self, received: Message) -> None:
+        """Handle a message that is not the program's."""
+        with self._lock:
+            given(self._session.accept(received))
 
     def poll_message(self) -> ClusterMessage | None:
         """Take one message; ``None`` if none has arrived. Never blocks. Raises as :meth:`poll`."""
@@ -481,12 +495,13 @@ class ClusterClient(Closing):
         finally:
             self._reading.release()
 
-    def _received(self, wait_s: float) -> Message | None:
+    def _received(self, wait_s: float) -> ClusterMessage | Message | None:
         try:
-            return self._session.subscription.receive(timeout_s=wait_s)
+            received: ClusterMessage | Message | None = self._session.streams.receive(wait_s)
         except ClosedError:
             self._check_open()
             raise
+        return received
 
     def _check_open(self) -> None:
         with self._lock:

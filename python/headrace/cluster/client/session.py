@@ -10,26 +10,19 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headrace._base.checks import check_callable, wrong
+from headrace._base.checks import check_callable
 from headrace._base.exceptions import ClosedError, HeadraceError
 from headrace._base.logging import CLUSTER
 from headrace._base.results import OfferResult
 from headrace._base.states import Life, LoggedEvents
+from headrace.client import SessionStreams
 from headrace.cluster.client.endpoints import EndpointsError, parse_endpoints
 from headrace.cluster.client.states import CLIENT, ClientState
 from headrace.cluster.errors import ClusterTimeoutError, ServiceError, SessionClosedError
 from headrace.cluster.protocol.codes import AdminRequestType, EventCode
-from headrace.cluster.protocol.header import (
-    HEADER_LENGTH,
-    SESSION_MESSAGE,
-    length_of,
-    pack_header,
-    template_of,
-    unpack_header,
-    with_header,
-)
 from headrace.cluster.protocol.messages import MessageError, decode, encode
 from headrace.cluster.protocol.session import (
     AdminRequest,
@@ -45,12 +38,12 @@ from headrace.cluster.protocol.session import (
 )
 
 if TYPE_CHECKING:
-    from headrace.client import Client, Message, Subscription
+    from headrace.client import Client, Image, Message, Subscription
     from headrace.client._data import Data
     from headrace.cluster.client.connecting import Opened
     from headrace.cluster.client.settings import ClusterClientConfig
 
-__all__ = ["Answer", "ClusterMessage", "ClusterSession", "Handlers"]
+__all__ = ["Answer", "ClusterMessage", "ClusterSession", "Handlers", "given"]
 
 Answer = AdminResponse | ReadResponse | FollowerReadResponse
 """What ends the wait for a request."""
@@ -72,6 +65,10 @@ class ClusterMessage(NamedTuple):
     log_position: int = 0
     """Where the cluster's log was after the entry that the service handled: one order of the answers to all clients.
     0 from services of Aeron, which do not say it."""
+
+
+# Without the function that a named tuple has for it, which is slower.
+_MAKE: Callable[[tuple[bytes, int, int, int]], ClusterMessage] = partial(tuple.__new__, ClusterMessage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +95,19 @@ class ClusterSession:
         self._clock = client.clock
         self._config = config
         self._egress = opened.egress
-        self._image = opened.image
         self._ingress = opened.ingress
         self._endpoints = opened.endpoints
-        # The log's terms have one length for good, whichever member leads.
-        self._max_message_length = opened.max_message_length
+        self.cluster_session_id = opened.cluster_session_id
+        self.streams = SessionStreams(
+            opened.egress,
+            opened.cluster_session_id,
+            opened.leadership_term_id,
+            _MAKE,
+            # The log's terms have one length for good, whichever member leads.
+            opened.max_message_length,
+            config.keep_alive_interval_ns,
+        )
+        """What runs for each message."""
         self._new_leader_timeout_s = config.new_leader_timeout_s(opened.leader_heartbeat_timeout_ns)
         self._handlers = handlers
         self._life = Life(CLIENT)
@@ -112,23 +117,31 @@ class ClusterSession:
             opened.cluster_session_id,
         )
         self._deadline = self._clock.deadline(None)
-        self._last_sent_ns = self._clock.monotonic_ns()
         self._held: deque[ClusterMessage | ServiceError] = deque()
         self._held_bytes = 0
         self._reason = ""
         self._answers: dict[int, Answer | None] = {}
         self._seen_position = 0
-        self.cluster_session_id = opened.cluster_session_id
-        self._lead(opened.leadership_term_id, opened.leader_member_id)
+        self._lead(opened.leadership_term_id, opened.leader_member_id, opened.image)
+        self._use_ingress()
         self.error: HeadraceError | None = None
         """Why it has ended, if this program has not closed it."""
         self.undecodable_count = 0
         """Messages that were not understood."""
 
-    def _lead(self, leadership_term_id: int, leader_member_id: int) -> None:
+    def _lead(self, leadership_term_id: int, leader_member_id: int, image: Image | None) -> None:
         self.leadership_term_id = leadership_term_id
         self.leader_member_id = leader_member_id
-        self._header = pack_header(leadership_term_id, self.cluster_session_id, 0)
+        self.streams.follow(leadership_term_id, image)
+
+    def _use_ingress(self) -> None:
+        """Send on the stream that there is now, if the session is open."""
+        self.streams.publication = None if self.is_over else self._ingress.publication
+        self._look()
+
+    def _look(self) -> None:
+        """Say whether all but the stream can be left alone."""
+        self.streams.is_steady = self.state is ClientState.CONNECTED and not self._held
 
     @property
     def state(self) -> ClientState:
@@ -159,10 +172,10 @@ class ClusterSession:
         """Maintain the streams and the time-outs, and send a keepalive that is due."""
         state = self.state
         if state is ClientState.CONNECTED:
-            if self._image is None or self._image.is_closed:
+            if not self.streams.is_connected:
                 self._disconnected("the stream from the leader has ended")
-            else:
-                self._keep_alive()
+            elif self.streams.is_keep_alive_due:
+                self.send_keep_alive()
         elif state is ClientState.AWAIT_NEW_LEADER:
             if self._deadline.is_over:
                 text = f"session {self.cluster_session_id}: no new leader within {self._new_leader_timeout_s:g} s"
@@ -176,12 +189,7 @@ class ClusterSession:
 
     def offer(self, data: Data) -> int | OfferResult:
         """Send one message, if that can be done now."""
-        longest = self._max_message_length
-        if longest is not None and (length := _length_of(data)) > longest:
-            raise wrong(
-                "len(data)", length, f"must be at most {longest}, the length limit of the cluster's log"
-            )
-        return self._send(with_header(self._header, data))
+        return self._send(data, self.streams.offer)
 
     def send_keep_alive(self) -> int | OfferResult:
         """Send a keepalive, if that can be done now."""
@@ -227,7 +235,7 @@ class ClusterSession:
         return FollowerReadRequest(
             cluster_session_id=self.cluster_session_id,
             correlation_id=correlation_id,
-            log_position=self._seen_position,
+            log_position=max(self._seen_position, self.streams.seen_position),
             max_staleness_ns=max_staleness_ns,
             service_id=service_id,
             payload=data,
@@ -251,27 +259,22 @@ class ClusterSession:
         """Stop keeping an answer."""
         del self._answers[correlation_id]
 
-    def _send(self, message: Any) -> int | OfferResult:
-        publication = self._ingress.publication
-        if publication is None:
+    def _send(self, data: Any, send: Callable[[Any], int | OfferResult] | None = None) -> int | OfferResult:
+        if self.streams.publication is None:
             self.step()
-            publication = self._ingress.publication
-        if publication is None or self.is_over:
-            return OfferResult.CLOSED if self.is_over or self._client.is_closed else OfferResult.NOT_CONNECTED
-        result: int | OfferResult = publication.offer(message)
+        result = (send or self.streams.send)(data)
         if result > 0:
-            self._last_sent_ns = self._clock.monotonic_ns()
             if self.state is ClientState.AWAIT_NEW_LEADER_CONNECTION:
-                self._life.enter(ClientState.CONNECTED, "the new leader takes messages")
+                self._enter(ClientState.CONNECTED, "the new leader takes messages")
             return result
         return self._refused(result)
 
     def _refused(self, result: int | OfferResult) -> int | OfferResult:
+        if self.is_over or self._client.is_closed:
+            return OfferResult.CLOSED
         if result is OfferResult.MAX_POSITION_EXCEEDED:
             text = f"session {self.cluster_session_id}: the stream to the cluster is used up"
             self._end(SessionClosedError(text))
-        elif result is OfferResult.CLOSED and self._client.is_closed:
-            return result
         elif result is OfferResult.CLOSED or (
             result is OfferResult.NOT_CONNECTED and self.state is ClientState.CONNECTED
         ):
@@ -279,14 +282,10 @@ class ClusterSession:
             return OfferResult.NOT_CONNECTED
         return result
 
-    def _keep_alive(self) -> None:
-        interval_ns = self._config.keep_alive_interval_ns
-        if interval_ns and self._clock.monotonic_ns() - self._last_sent_ns >= interval_ns:
-            self.send_keep_alive()
-
     def _connect_to_leader(self) -> None:
         self._ingress.step()
-        if self._image is None or self._image.is_closed:
+        self._use_ingress()
+        if not self.streams.is_connected:
             self._disconnected("the stream from the new leader has ended")
         elif self._deadline.is_over:
             failures = "; ".join(map(str, self._ingress.failures)) or "it takes no messages"
@@ -316,16 +315,17 @@ class ClusterSession:
         if self._held:
             message = self._held.popleft()
             self._held_bytes -= _size_of(message)
-            return _given(message)
+            self._look()
+            return given(message)
         if self.state is ClientState.CLOSED:
             raise self.end()
         for _ in range(_IGNORED_A_POLL if may_read else 0):
-            received = self._egress.poll_message()
+            received = self.streams.take()
             if received is None:
                 return None
             taken = self.accept(received)
             if taken is not None:
-                return _given(taken)
+                return given(taken)
             if self.is_over:
                 return None
         return None
@@ -343,21 +343,14 @@ class ClusterSession:
         """Keep a message for :meth:`take` that arrived during another wait."""
         self._held.append(message)
         self._held_bytes += _size_of(message)
+        self._look()
 
-    def accept(self, received: Message) -> ClusterMessage | ServiceError | None:
-        """Handle a message; returns it if it is a service's message to this session, or its failure."""
-        payload = received.payload
-        template = template_of(payload)
-        if template == SESSION_MESSAGE:
-            leadership_term_id, cluster_session_id, timestamp = unpack_header(payload)
-            if cluster_session_id != self.cluster_session_id:
-                return None
-            self._seen_position = max(self._seen_position, received.reserved_value)
-            return ClusterMessage(
-                payload[HEADER_LENGTH:], timestamp, leadership_term_id, received.reserved_value
-            )
+    def accept(self, received: ClusterMessage | Message) -> ClusterMessage | ServiceError | None:
+        """Handle what was taken; returns it if it is a service's message, or its failure."""
+        if isinstance(received, ClusterMessage):
+            return received
         try:
-            message = decode(payload)
+            message = decode(received.payload)
         except MessageError as wrong:
             self._not_understood(str(wrong))
             return None
@@ -408,12 +401,12 @@ class ClusterSession:
                 self._not_understood(f"a new leader's event: {text}")
                 return
             self._endpoints = endpoints
-        self._lead(event.leadership_term_id, event.leader_member_id)
-        self._image = self._egress.image_by_session_id(image_session_id)
+        image = self._egress.image_by_session_id(image_session_id)
+        self._lead(event.leadership_term_id, event.leader_member_id, image)
         self._ingress.close()
         self._ingress.open([endpoint])
         self._deadline = self._clock.deadline(self._config.message_timeout_s)
-        self._life.enter(
+        self._enter(
             ClientState.AWAIT_NEW_LEADER_CONNECTION,
             f"member {event.leader_member_id} leads term {event.leadership_term_id}",
         )
@@ -453,33 +446,34 @@ class ClusterSession:
         self._ingress.close()
         self._reason = reason
         self._deadline = self._clock.deadline(self._new_leader_timeout_s)
-        self._life.enter(ClientState.AWAIT_NEW_LEADER, reason)
+        self._enter(ClientState.AWAIT_NEW_LEADER, reason)
+
+    def _enter(self, state: ClientState, reason: str) -> None:
+        self._life.enter(state, reason)
+        self._use_ingress()
 
     def _end(self, error: HeadraceError) -> None:
         if not self.is_over:
             self.error = error
-            self._life.enter(ClientState.PENDING_CLOSE, str(error))
+            self._enter(ClientState.PENDING_CLOSE, str(error))
 
     def _fail(self, error: HeadraceError) -> None:
         self.error = error
         self._leave(str(error))
 
     def _leave(self, reason: str) -> None:
-        self._life.enter(ClientState.CLOSED, reason)
+        self._enter(ClientState.CLOSED, reason)
         self._ingress.close()
         with contextlib.suppress(HeadraceError):
             self._egress.close()
 
 
-def _length_of(data: Any) -> int:
-    """The length of a message; ``offer`` refuses other objects later."""
-    try:
-        return length_of(data)
-    except TypeError:
-        return 0
+def given(message: ClusterMessage | ServiceError | None) -> ClusterMessage | None:
+    """A message for the program.
 
-
-def _given(message: ClusterMessage | ServiceError) -> ClusterMessage:
+    Raises:
+        ServiceError: It is one instead.
+    """
     if isinstance(message, ServiceError):
         raise message
     return message

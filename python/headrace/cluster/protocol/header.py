@@ -12,7 +12,6 @@ from typing import Any
 __all__ = [
     "HEADER_LENGTH",
     "SESSION_MESSAGE",
-    "length_of",
     "pack_header",
     "template_of",
     "unpack_header",
@@ -50,18 +49,6 @@ def with_header(header: bytes, message: Any) -> Any:
     if isinstance(message, (tuple, list)):
         return (header, *message)
     return (header, message)
-
-
-def length_of(message: Any) -> int:
-    """The length of a message, given as for :func:`with_header`, without the header.
-
-    Raises:
-        TypeError: It is not a message.
-    """
-    if type(message) is bytes:
-        return len(message)
-    parts = message if isinstance(message, (tuple, list)) else (message,)
-    return sum(memoryview(part).nbytes for part in parts)
 
 
 def unpack_header(message: bytes | memoryview) -> tuple[int, int, int]:
