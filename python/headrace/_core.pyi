@@ -1596,6 +1596,17 @@ class IdleStrategy:
         Releases the GIL while it waits.
         """
 
+    def rest(self, found: bool, longest_ns: int, /) -> None:
+        """Sleep after a turn that took all that was there, until one of `awaited` has more; for the turns of a cluster.
+
+        Doorbells are armed again when the sleep ends, so the turn that follows needs no other one before the next
+        sleep. Only for ``"backoff"`` and ``"blocking"``. Releases the GIL while it waits.
+
+        Args:
+            found: Whether the turn found something.
+            longest_ns: How long it sleeps at most.
+        """
+
     def reset(self) -> None:
         """Begin again with the shortest wait, as after a turn that did work."""
 

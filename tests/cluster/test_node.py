@@ -618,6 +618,7 @@ class Part:
         self._name, self._turns = name, turns
         self.messages = messages
         self.has_committed_all = True
+        self.commit_position = 0
 
     def do_work(self) -> int:
         self._turns.append(self._name)
@@ -656,10 +657,23 @@ def test_messages_go_on_their_way_while_there_are_some() -> None:
     node = NodeTurns(module, None, [service])
     whole, passed = ["module", "commit", "service"], ["messages of module", "commit", "messages of service"]
     assert node.do_work() == 4
-    assert turns == whole + 3 * passed
+    assert turns == whole + passed + 2 * passed[:2]
     turns.clear()
     assert node._move_messages() == 0
     assert turns == passed[:1]
+
+
+def test_services_are_asked_again_once_more_is_agreed_upon_or_while_they_take_some() -> None:
+    turns: list[str] = []
+    module: Any = Part("module", turns)
+    module.has_committed_all = False
+    service: Any = Part("service", turns, messages=2)
+    node = NodeTurns(module, None, [service])
+    for committed, is_asked in ((64, True), (64, True), (64, True), (64, False), (128, True), (128, False)):
+        turns.clear()
+        module.commit_position = committed
+        node._move_messages()
+        assert ("messages of service" in turns) is is_asked
 
 
 def test_a_log_that_is_not_recorded_yet_is_looked_at_again() -> None:

@@ -300,6 +300,16 @@ impl IdleStrategy {
         }
     }
 
+    /// True when the next idle turn yields the processor, unless work comes, and later ones could sleep instead.
+    pub fn is_about_to_yield(&self) -> bool {
+        match self {
+            Self::Backoff(backoff) | Self::Blocking(backoff) => {
+                matches!(&backoff.state, State::Yielding { yields } if *yields < backoff.max_yields)
+            }
+            _ => false,
+        }
+    }
+
     fn next(&mut self) -> Pause {
         match self {
             Self::NoOp => Pause::None,

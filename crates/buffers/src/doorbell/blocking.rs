@@ -13,10 +13,30 @@ const SHORT_SLEEP_MAX: Duration = Duration::from_micros(50);
 /// Sleeps in a row that are longer, after which a thread that finds nothing sleeps at once.
 pub(super) const LONG_SLEEPS_MIN: u32 = 4;
 
+/// A yield this long shows that other threads want the processor: the kernel makes a thread that yields wait until each
+/// of them has had its slice, of milliseconds, and one that a doorbell wakes comes before them.
+const SHORT_YIELD_MAX: Duration = Duration::from_micros(50);
+/// After a long yield, the time in which a thread that finds nothing sleeps at once.
+const CROWDED: Duration = Duration::from_secs(1);
+
 thread_local! {
     // Of the thread and not of the strategy, since each blocking call makes one. A thread that is woken a few hundred
     // times a second would spend most of its time on turns that find nothing.
     static LONG_SLEEPS: Cell<u32> = const { Cell::new(0) };
+    static LONG_YIELD: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Whether spins and yields would not help this thread: it sleeps for long, or others want its processor.
+fn sleeps_at_once() -> bool {
+    LONG_SLEEPS.get() >= LONG_SLEEPS_MIN || LONG_YIELD.get().is_some_and(|at| at.elapsed() < CROWDED)
+}
+
+/// Notes when a yield that began at `start` was long.
+pub(super) fn note_yield(start: Instant) {
+    let end = Instant::now();
+    if end - start > SHORT_YIELD_MAX {
+        LONG_YIELD.set(Some(end));
+    }
 }
 
 pub(super) fn note_sleep(length: Duration) {
@@ -42,7 +62,8 @@ pub trait Awaited {
 /// made with [`Self::woken`] sleeps as its strategy says, and is woken from these sleeps.
 ///
 /// A slot to be woken through is taken when the thread first comes to sleep, and given back when this is dropped. A
-/// thread whose last sleeps were long neither spins nor yields before the next one.
+/// thread whose last sleeps were long, or that has lately waited long for the end of a yield, neither spins nor yields before
+/// the next one.
 pub struct BlockingIdle {
     strategy: IdleStrategy,
     is_woken: bool,
@@ -108,9 +129,10 @@ impl BlockingIdle {
             self.reset();
             return Duration::ZERO;
         }
-        if LONG_SLEEPS.get() >= LONG_SLEEPS_MIN && !matches!(self.parker, Slot::None) {
+        if sleeps_at_once() && !matches!(self.parker, Slot::None) {
             self.strategy.skip_to_block();
         }
+        let yields_at = self.strategy.is_about_to_yield().then(Instant::now);
         if matches!(self.parker, Slot::NotAsked) && self.strategy.is_about_to_sleep() {
             self.parker(&awaited.doorbells());
         }
@@ -138,7 +160,32 @@ impl BlockingIdle {
             }
             Slot::NotAsked | Slot::None => park::park(sleep),
         });
+        if let Some(start) = yields_at {
+            note_yield(start);
+        }
         rested
+    }
+
+    /// Sleeps after a look that took all that was there, for `longest` at most, until something comes.
+    ///
+    /// [`Self::idle`] looks twice more after a look that found something: once since more may have come, and once with
+    /// its doorbells armed. Here they are armed again as soon as the thread wakes, so that the look that follows is all
+    /// that is needed where nothing rings during it. `found` says whether the look did find something.
+    pub fn rest(&mut self, found: bool, longest: Duration, awaited: &dyn Awaited) {
+        self.parker(&awaited.doorbells());
+        let Slot::Taken(parker) = &mut self.parker else {
+            return park::park(longest);
+        };
+        let interests = &mut self.interests;
+        interests.clear();
+        awaited.describe(interests);
+        interests.limit_park(longest);
+        if found {
+            parker.note_found();
+        }
+        if parker.park(interests, longest) {
+            parker.arm(interests);
+        }
     }
 
     /// Begins again, as after work was done. No doorbell wakes this thread until it idles again.

@@ -209,10 +209,16 @@ impl Parker {
         is_new
     }
 
+    /// The thread found what it waited for.
+    #[inline]
+    pub(super) fn note_found(&mut self) {
+        self.idle_wakes = 0;
+    }
+
     /// The thread found what it waited for: no writer needs to wake it.
     #[inline]
     pub fn disarm(&mut self) {
-        self.idle_wakes = 0;
+        self.note_found();
         if !self.armed.is_empty() {
             self.clear_bits();
         }

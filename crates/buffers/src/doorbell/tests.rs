@@ -2,12 +2,13 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use headrace_sys::idle::IdleStrategy;
 use headrace_sys::wake_file::WakeFile;
 use tempfile::TempDir;
 
+use super::parker::IDLE_WAKES_MAX;
 use super::table::SLOT_COUNT;
 use super::*;
 
@@ -393,6 +394,35 @@ fn a_thread_that_backs_off_is_woken_only_where_it_asked_for_that() {
     woken.idle(0, &awaited);
     woken.idle(1, &awaited);
     assert!(!doorbells.bell(Bell::Events).is_armed());
+}
+
+#[test]
+fn after_a_rest_the_doorbells_are_armed_for_the_next_one() {
+    let (_dir, doorbells) = directory();
+    let awaited = Waits(doorbells.clone(), vec![Bell::Events]);
+    let mut idle = BlockingIdle::woken(IdleStrategy::parse("backoff", None).unwrap(), WITHOUT_END);
+    let is_armed = || doorbells.bell(Bell::Events).is_armed();
+    idle.rest(false, WITHOUT_END, &awaited);
+    assert!(is_armed(), "it arms, and looks once more");
+    for _ in 0..2 * IDLE_WAKES_MAX {
+        doorbells.bell(Bell::Events).ring();
+        idle.rest(true, WITHOUT_END, &awaited);
+        assert!(is_armed(), "what rang during a look is looked at before a sleep");
+        // That ring ends this sleep, which has no other end within the time of a test.
+        idle.rest(true, WITHOUT_END, &awaited);
+        assert!(is_armed(), "for the look that follows");
+    }
+}
+
+#[test]
+fn a_thread_that_waited_long_for_the_end_of_a_yield_sleeps_at_once() {
+    let (_dir, doorbells) = directory();
+    let awaited = Waits(doorbells.clone(), vec![Bell::Events]);
+    let mut idle = BlockingIdle::new(IdleStrategy::default(), WITHOUT_END);
+    blocking::note_sleep(Duration::ZERO);
+    blocking::note_yield(Instant::now().checked_sub(Duration::from_millis(3)).unwrap());
+    idle.idle(0, &awaited);
+    assert!(doorbells.bell(Bell::Events).is_armed());
 }
 
 #[test]

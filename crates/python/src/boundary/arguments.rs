@@ -73,6 +73,7 @@ arguments! {
     reserved_value_min: i64, LONG;
     reserved_value_max: i64, LONG;
     work_count: usize, COUNT;
+    longest_ns: u64, COUNT;
     timeout_s: f64, SECONDS;
     assemble: bool, FLAG;
     view: bool, FLAG;
@@ -80,6 +81,7 @@ arguments! {
     is_leader: bool, FLAG;
     is_silent: bool, FLAG;
     with_payload: bool, FLAG;
+    found: bool, FLAG;
     is_steady: bool, FLAG;
     payload: Py<PyBytes>, "must be bytes";
     awaited: Vec<Bound<'py, PyAny>>, "must be a list of subscriptions and publications";

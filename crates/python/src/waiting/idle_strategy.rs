@@ -1,6 +1,7 @@
 //! Idle strategies for loops written in Python.
 
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 
 use headrace_client::{Awaited, BlockingIdle, PARK_MAX};
 use headrace_sys::idle;
@@ -73,6 +74,23 @@ impl IdleStrategy {
             None => &NoDoorbell,
         };
         detach(py, || self.lock().idle(0, awaited));
+        warn_unwoken(py, &awaited.doorbells());
+    }
+
+    #[doc = docstring!("IdleStrategy.rest")]
+    #[pyo3(signature = (found, longest_ns, /))]
+    fn rest(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::found)] found: bool,
+        #[pyo3(from_py_with = arguments::longest_ns)] longest_ns: u64,
+    ) {
+        let awaited: &(dyn Awaited + Sync) = match self.awaited.get_if_own() {
+            Some(awaited) => awaited,
+            None => &NoDoorbell,
+        };
+        let longest = Duration::from_nanos(longest_ns);
+        detach(py, || self.lock().rest(found, longest, awaited));
         warn_unwoken(py, &awaited.doorbells());
     }
 

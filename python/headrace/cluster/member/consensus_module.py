@@ -406,6 +406,16 @@ class ConsensusModule(ClusterAgent):
         return self._election.commit() if self._goes_on else 0
 
     @property
+    def is_steady(self) -> bool:
+        """Whether the member leads or follows, and is on no task that takes turns."""
+        return self._goes_on and self._task.is_idle and self._election.is_steady
+
+    @property
+    def service_request_count(self) -> int:
+        """How many messages to services were sent; containers take them in whole turns."""
+        return self._services.sent_count
+
+    @property
     def _goes_on(self) -> bool:
         """Whether the member leads or follows."""
         return self._election.is_closed and not (self._is_closed or self.has_terminated)
@@ -531,9 +541,8 @@ class ConsensusModule(ClusterAgent):
     @property
     def has_committed_all(self) -> bool:
         """Whether all that the member has appended to the log is agreed upon."""
-        return self._redirects is None and self._term_log.leader.has_appended_up_to(
-            self._context.commit_position
-        )
+        committed = self._context.commit_position
+        return self._redirects is None and self._term_log.leader.has_appended_up_to(committed)
 
     @property
     def commit_position(self) -> int:

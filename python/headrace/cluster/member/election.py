@@ -143,6 +143,11 @@ class Election:
         since_ns = self._now_ns() - self._context.config.leader_heartbeat_timeout_ns
         return [one.member_id for one in self.core.peers.values() if one.is_active(since_ns)]
 
+    @property
+    def is_steady(self) -> bool:
+        """Whether no task of the log is under way, nor one of services that the log asks for."""
+        return self._task.is_idle and not self._log.followed.is_busy
+
     # --- turns -----------------------------------------------------------------------------------------------------
 
     def receive(self, message: do.Message) -> None:

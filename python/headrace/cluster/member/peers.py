@@ -43,6 +43,8 @@ class Peers:
         self._publications: dict[int, ExclusivePublication] = {}
         self._pending: dict[int, Pending[ExclusivePublication]] = {}
         self._retry_ns: dict[int, int] = {}
+        # The last message, which may go to each of them, and its bytes.
+        self._encoded: tuple[Any, bytes] = (None, b"")
         # On which session each was heard last.
         self._sessions: dict[int, int] = {}
         uri = ChannelUri(config.consensus_channel)
@@ -143,7 +145,9 @@ class Peers:
         publication = self._publications.get(member_id)
         if publication is None:
             return False
-        data = encode(message)
+        if message is not self._encoded[0]:
+            self._encoded = message, encode(message)
+        data = self._encoded[1]
         for _ in range(_ATTEMPTS):
             result = publication.offer(data)
             if result > 0:

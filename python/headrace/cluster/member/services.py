@@ -61,6 +61,8 @@ class Services:
         self._publication = client.add_publication(config.control_channel, config.service_stream_id)
         self._client = client
         self._lives = ServiceIncarnations(self.count)
+        self.sent_count = 0
+        """How many messages the services' stream has taken."""
 
     def poll(self) -> int:
         """Take what has come; stops after an acknowledgement, which may change what is done next."""
@@ -128,7 +130,7 @@ class Services:
 
     def try_send(self, message: Any) -> bool:
         """Send to all services; returns whether the stream took it."""
-        return self._publication.offer(encode(message)) > 0
+        return self._offered_once(encode(message)) > 0
 
     def answer(self, message: Any) -> None:
         """Send to a tool, which may have gone."""
@@ -138,9 +140,14 @@ class Services:
         data, result = encode(message), 0
         # At the end of a term the first attempt is refused.
         for _ in range(_ATTEMPTS):
-            result = self._publication.offer(data)
+            result = self._offered_once(data)
             if result > 0:
                 break
+        return result
+
+    def _offered_once(self, data: bytes) -> int | OfferResult:
+        result = self._publication.offer(data)
+        self.sent_count += result > 0
         return result
 
     def acked(

@@ -25,8 +25,13 @@ __all__ = ["NodeTurns"]
 # Of the way of messages after a whole turn.
 _PASSES_A_TURN = 8
 _WHOLE_TURN_INTERVAL_NS = 1_000_000
-# An empty pass costs about as much as a sleep that a message ends, so no turns come before the first sleep.
-_BACKOFF = "0-0-50000-1000000"
+# A whole turn costs as much as several passes, and of a member that only moves messages it finds little that is urgent.
+_STEADY_TURN_INTERVAL_NS = 4_000_000
+# Of work that a whole turn alone does, such as to read a follower's log, this much is not all.
+_MUCH_WORK = 32
+# An empty pass costs about as much as a sleep that a message ends, so none comes before a sleep. What was found may
+# have consequences that nothing announces.
+_PAUSE_NS, _SHORT_PAUSE_NS = 1_000_000, 250_000
 # So long a node that closes tries to have another member lead.
 _HAND_OVER_S = 1.0
 
@@ -49,6 +54,8 @@ class NodeTurns:
         self._stand_in = StandIn(self._stand_in_turns)
         # Whether all that is in the log is agreed upon and delivered.
         self._is_settled = False
+        # Up to where services have what is agreed upon.
+        self._delivered = -1
 
     def do_work(self) -> int:
         """One turn of each; gives how much there was to do.
@@ -57,10 +64,16 @@ class NodeTurns:
             HeadraceError: A part cannot go on.
         """
         try:
-            return self._whole_turn()
+            moved = work_count = self._whole_turn()
+            for _ in range(_PASSES_A_TURN):
+                if not moved:
+                    break
+                moved = self._move_messages()
+                work_count += moved
         except HeadraceError as failure:
             self._name_handler(failure)
             raise
+        return work_count
 
     def _whole_turn(self) -> int:
         # In the way of a message: into the log, onto the disk, to the services.
@@ -71,30 +84,35 @@ class NodeTurns:
         for container in self._containers:
             work_count += self._served(container, container.do_work)
         self._note_settled(work_count)
-        moved = work_count
-        for _ in range(_PASSES_A_TURN):
-            if not moved:
-                break
-            moved = self._move_messages()
-            work_count += moved
         return work_count
 
     def _move_messages(self) -> int:
         """What a turn does for messages, and nothing else of it."""
-        work_count = self._module.sequence()
+        module = self._module
+        work_count = module.sequence()
         if work_count == 0 and self._is_settled:
             return 0
         if self._archive is not None:
             work_count += self._archive.record()
-        work_count += self._module.commit()
-        for container in self._containers:
-            work_count += self._served(container, container.deliver)
+        work_count += module.commit()
+        work_count += self._deliver(module.commit_position)
         self._note_settled(work_count)
         return work_count
 
     def _note_settled(self, work_count: int) -> None:
         """After all parts have taken a turn, or what a turn does for messages."""
         self._is_settled = work_count == 0 and self._module.has_committed_all
+
+    def _deliver(self, committed: int) -> int:
+        """Give services what is agreed upon. One that takes no more is asked again in the next whole turn."""
+        if committed == self._delivered:
+            return 0
+        count = 0
+        for container in self._containers:
+            count += self._served(container, container.deliver)
+        if count == 0:
+            self._delivered = committed
+        return count
 
     def settle(self) -> None:
         """Have another member lead before all closes; alone, have the log recorded, so that its term has an end."""
@@ -167,17 +185,29 @@ class NodeTurns:
 
     def _run(self, is_stopped: Callable[[], bool]) -> None:
         module = self._module
-        clock, pauses, next_whole_ns = module._clock, _Pauses(module), 0
+        clock, pauses = module._clock, _Pauses(module)
+        next_whole_ns, requests, is_steady = 0, -1, False
         while not is_stopped() and not module.has_terminated:
             # A message does not wait for what has time.
             work_count = self._move_messages()
             now_ns = clock.monotonic_ns()
-            if now_ns >= next_whole_ns:
-                whole_count = self.do_work()
-                # Where there was work, the next step of it may follow at once.
-                next_whole_ns = 0 if whole_count else now_ns + _WHOLE_TURN_INTERVAL_NS
+            # A container takes requests in whole turns.
+            if now_ns >= next_whole_ns or module.service_request_count != requests:
+                requests = module.service_request_count
+                whole_count = self._whole_turn()
+                is_steady = module.is_steady and all(one.is_steady for one in self._containers)
+                next_whole_ns = now_ns + _interval_ns(whole_count, is_steady)
                 work_count += whole_count
-            pauses.pause(work_count)
+            # The next step of a task may follow at once.
+            if is_steady or work_count == 0:
+                pauses.pause(work_count)
+
+
+def _interval_ns(work_count: int, is_steady: bool) -> int:
+    """How long after a whole turn the next one comes: at once where more of its work may follow."""
+    if is_steady:
+        return 0 if work_count >= _MUCH_WORK else _STEADY_TURN_INTERVAL_NS
+    return 0 if work_count else _WHOLE_TURN_INTERVAL_NS
 
 
 class _Pauses:
@@ -187,15 +217,18 @@ class _Pauses:
         self._module = module
         self._awaited: tuple[Subscription, ...] = ()
         self._idle = self._strategy()
+        self._rests = self._idle.name == "backoff"
 
     def pause(self, work_count: int) -> None:
-        """Wait a little if a turn found no work."""
+        """Wait a little if a turn found no work, or so little that it took all."""
         module = self._module
         if module.awaited is not self._awaited:
             self._awaited = module.awaited
             self._idle = self._strategy()
-        self._idle.idle(work_count)
+        if not self._rests:
+            self._idle.idle(work_count)
+        elif work_count < _MUCH_WORK:
+            self._idle.rest(work_count > 0, _PAUSE_NS if work_count == 0 else _SHORT_PAUSE_NS)
 
     def _strategy(self) -> IdleStrategy:
-        strategy = IdleStrategy(self._module.config.idle_strategy, None, self._awaited)
-        return IdleStrategy("backoff", _BACKOFF, self._awaited) if strategy.name == "backoff" else strategy
+        return IdleStrategy(self._module.config.idle_strategy, None, self._awaited)

@@ -324,6 +324,11 @@ class ServiceContainer(ClusterAgent):
         return self._reading.position
 
     @property
+    def is_steady(self) -> bool:
+        """Whether the service reads a log, and is on no task that takes turns."""
+        return self._is_closed or self._is_reading
+
+    @property
     def _is_reading(self) -> bool:
         """Whether the service is given the log, and nothing else goes on."""
         return self._reading.log is not None and self._running.is_idle and not self._is_ending
