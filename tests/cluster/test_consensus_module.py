@@ -581,8 +581,8 @@ def test_a_flood_of_requests_is_bounded(world: World) -> None:
             )
         )
     world.run_for(0.2)
-    assert len(member.module._connecting) == member.module.config.max_sessions + 64
-    member.until(lambda: not len(member.module._connecting), "the end of them")
+    assert len(member.module._clients.opening) == member.module.config.max_sessions + 64
+    member.until(lambda: not len(member.module._clients.opening), "the end of them")
     assert script.connect(correlation_id=777).correlation_id == 777
 
 
@@ -590,8 +590,8 @@ def test_a_session_that_never_hears_is_given_up(world: World) -> None:
     member = made_member(world, session_timeout_ns=1_000_000_000)
     script = Script(member, world.add_node("client"))
     script.send(script.request(response_channel="aeron:udp?endpoint=client:9999"))
-    member.until(lambda: len(member.module._connecting), "the request")
-    member.until(lambda: not len(member.module._connecting), "the end of it")
+    member.until(lambda: len(member.module._clients.opening), "the request")
+    member.until(lambda: not len(member.module._clients.opening), "the end of it")
     assert member.context.counters.timed_out_clients.value == 1
     assert SessionState.OPEN not in [session.state for session in member.context.applied.sessions]
 

@@ -93,7 +93,7 @@ def test_counters_have_the_types_keys_and_labels_of_the_specification() -> None:
         ingress = script.ingress.session_id
         (image,) = (
             image
-            for subscription in member.module._ingress.subscriptions
+            for subscription in member.module._clients.ingress.subscriptions
             for image in subscription.images
             if image.session_id == ingress
         )

@@ -110,7 +110,7 @@ def test_a_request_whose_stream_has_ended_takes_no_place(world: World) -> None:
     member.await_leader()
     stranger = Script(member, world.add_node("stranger"))
     stranger.send(stranger.request(response_channel="aeron:udp?endpoint=leader:9300"))
-    connecting = member.module._connecting
+    connecting = member.module._clients.opening
     member.until(lambda: len(connecting), "the request")
     stranger.client.close()
     session_timeout_ns = member.module.config.session_timeout_ns
@@ -151,7 +151,7 @@ def test_no_answers_go_to_the_member_itself(
         assert script.connect(correlation_id=2).correlation_id == 2
         world.run_for(0.5)
         assert len(member.context.applied.sessions) == 1
-        assert len(member.module._connecting) == 0
+        assert len(member.module._clients.opening) == 0
         assert member.module.error_count == 0
         [told] = [one for one in caplog.messages if "a client asks for answers on a forbidden" in one]
         assert text in told

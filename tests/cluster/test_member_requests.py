@@ -44,7 +44,7 @@ def test_clients_that_were_refused_and_cannot_be_told_take_no_place_from_others(
     for number in range(3):
         nowhere = f"aeron:udp?endpoint=leader:{9300 + number}"
         silent.send(silent.request(version=1 << 16, response_channel=nowhere))
-    member.until(lambda: len(member.module._connecting._pending) == 3, "the requests")
+    member.until(lambda: len(member.module._clients.opening._pending) == 3, "the requests")
     opened = Script(member, world.add_node("client")).connect()
     assert opened.code is EventCode.OK
 
@@ -73,7 +73,7 @@ def test_half_open_sessions_of_strangers_keep_no_client_out(world: World) -> Non
     """Neither in their number, nor in that of open sessions; and they are not more than have a bound."""
     member = made_member(world, max_sessions=2, authenticator=Secret())
     stranger = Script(member, world.add_node("stranger"))
-    connecting = member.module._connecting
+    connecting = member.module._clients.opening
     most = 2 + _HALF_OPEN_MAX
     known = Script(member, world.add_node("client"))
     for number in range(most + 10):
@@ -119,16 +119,16 @@ def test_time_outs_of_sessions_go_by_a_clock_that_nobody_sets(world: World) -> N
     script.connect()
     silent = Script(member, world.add_node("silent"))
     silent.send(silent.request(response_channel="aeron:udp?endpoint=leader:9300"))
-    member.until(lambda: len(member.module._connecting), "the request")
+    member.until(lambda: len(member.module._clients.opening), "the request")
     for by_s in (3600.0, -7200.0):
         before = member.node.time_ns
         member.node.jump_clock(by_s)
         world.run_for(0.5)
         assert abs(member.node.time_ns - before - by_s * 1e9) < 1e9
-        assert len(member.context.applied.sessions) == len(member.module._connecting) == 1
+        assert len(member.context.applied.sessions) == len(member.module._clients.opening) == 1
         assert member.context.time.to_ns(member.context.now) == pytest.approx(member.node.time_ns, abs=1e8)
     member.until(lambda: not len(member.context.applied.sessions), "the end of a silent session")
-    member.until(lambda: not len(member.module._connecting), "the end of a request that leads nowhere")
+    member.until(lambda: not len(member.module._clients.opening), "the end of a request that leads nowhere")
 
 
 async def _allowed_later() -> bool:

@@ -81,7 +81,7 @@ def test_rule_18_an_acknowledgement_that_is_not_due_ends_the_member(world: World
 def test_rule_23_the_stream_of_a_client_that_was_lost_is_not_joined_again(world: World) -> None:
     member = leader(world)
     member.await_leader()
-    ingress = member.module._ingress
+    ingress = member.module._clients.ingress
     assert ingress is not None
     [subscription] = ingress.subscriptions
     assert "rejoin=false" in subscription.channel
@@ -155,7 +155,7 @@ def test_a_start_tells_clients_of_before_that_their_sessions_are_over(
     assert scripts[0].client.clock.monotonic_ns() - since_ns < 5_000_000_000
     assert len(member.context.applied.sessions) == 0
     world.run_for(30)
-    closes = member.module._session_checks._session_closes
+    closes = member.module._clients.checks._session_closes
     assert (closes._tried, list(closes._waiting)) == ([], [])
 
 

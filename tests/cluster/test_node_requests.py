@@ -56,7 +56,7 @@ def test_a_member_that_would_answer_itself_opens_no_session(
         node.driver.connect() as client,
     ):
         node.wait_until_leader(TIMEOUT_S)
-        ingress = node.module._ingress
+        ingress = node.module._clients.ingress
         assert ingress is not None
         endpoint = ingress.subscriptions[0].resolved_endpoint
         assert endpoint is not None

@@ -68,7 +68,7 @@ class Chaos:
         caller = self.chance.choice(self.cluster.callers)
         self.cluster.recover()
         self.world.run_for(0.02)
-        module, ingress = self.cluster.module, self.cluster.module._ingress
+        module, ingress = self.cluster.module, self.cluster.module._clients.ingress
         session = None
         if caller.cluster is not None and ingress is not None:
             session = module._context.applied.sessions.get(caller.cluster.cluster_session_id)
@@ -77,7 +77,7 @@ class Chaos:
         self.world.run_for(self.chance.choice((0.1, IMAGE_GONE_S)))
         caller.node.mend(self.cluster.node)
         self.world.run_for(0.02)
-        is_same = self.cluster.is_running and module._ingress is ingress
+        is_same = self.cluster.is_running and module._clients.ingress is ingress
         if session is not None and ingress is not None and has_stream and is_same:
             ids = {image.correlation_id for one in ingress.subscriptions for image in one.images}
             assert not session.is_open or session.ingress.image_id in ids, (

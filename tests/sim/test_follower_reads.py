@@ -128,7 +128,7 @@ def test_an_answer_is_dated_back_to_the_question(lab: Lab) -> None:
     follower = lab.followers[0]
     lab.await_answers()
     assert follower.module is not None
-    reads = follower.module._follower_reads
+    reads = follower.module._clients.follower_reads
     pending = lab.reader._follower_read(b"", 0, 0.3, 5.0)
     pending._to_ask = [follower.member_id]
     lab.run_until(
@@ -179,7 +179,7 @@ def test_a_follower_of_a_leader_that_has_been_replaced_refuses() -> None:
         lab.run_for(0.4)
         assert follower.is_elected
         assert old.is_leader
-        known = follower.module._follower_reads._known if follower.module else None
+        known = follower.module._clients.follower_reads._known if follower.module else None
         pending = lab.reader._follower_read(b"", 0, 0.2, 5.0)
         pending._to_ask = [follower.member_id]
         refused: list[int] = []
@@ -190,7 +190,7 @@ def test_a_follower_of_a_leader_that_has_been_replaced_refuses() -> None:
         lab.run_until(lambda: lab.reader.poll(lambda _: None) or refused, what="a refusal")
         assert refused == [True]
         pending.close()
-        assert known == (follower.module._follower_reads._known if follower.module else None)
+        assert known == (follower.module._clients.follower_reads._known if follower.module else None)
 
 
 @pytest.mark.parametrize("seed", range(4))

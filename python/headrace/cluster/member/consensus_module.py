@@ -25,32 +25,25 @@ from headrace.cluster.files.node_state import NODE_STATE_NAME, NodeStateFile
 from headrace.cluster.files.recording_log import RECORDING_LOG_NAME, RecordingLog
 from headrace.cluster.member.applied import Applied
 from headrace.cluster.member.backup_queries import BackupQueries
+from headrace.cluster.member.clients import OF_CLIENTS, Clients
 from headrace.cluster.member.config import ConsensusModuleConfig
 from headrace.cluster.member.context import Context
 from headrace.cluster.member.control_requests import service_message, service_request
 from headrace.cluster.member.counters import ModuleCounters
 from headrace.cluster.member.divergence import StateComparison
-from headrace.cluster.member.egress import Egress
 from headrace.cluster.member.election import Election
-from headrace.cluster.member.follower_reads import FollowerReads
-from headrace.cluster.member.ingress import Ingress
 from headrace.cluster.member.lifeline import open_lifeline
 from headrace.cluster.member.operators import Operators
 from headrace.cluster.member.peers import Peers
-from headrace.cluster.member.reads import OF_READS, Reads
 from headrace.cluster.member.recovery import recovered
 from headrace.cluster.member.redirects import Redirects
-from headrace.cluster.member.rollback import roll_back
 from headrace.cluster.member.services import Services
-from headrace.cluster.member.session_checks import SessionChecks
-from headrace.cluster.member.session_opening import SessionOpening
 from headrace.cluster.member.snapshots import Snapshots
 from headrace.cluster.member.states import SUCCESSOR_SHIFT, ModuleState, NodeToggle, Toggle
 from headrace.cluster.member.term_log import TermLog
 from headrace.cluster.member.termination import Termination
 from headrace.cluster.protocol import control
 from headrace.cluster.protocol.consensus import (
-    CommitAnswer,
     Divergence,
     FollowerSnapshot,
     MemberStateHash,
@@ -190,9 +183,6 @@ class ConsensusModule(ClusterAgent):
             events=events,
         )
         self._make_parts()
-        # What clients send: to a leader, and to a follower, which tells them who leads.
-        self._ingress: Ingress | None = None
-        self._redirects: Redirects | None = None
         self._task.begin(self._started())
         self._show_awaited()
         self._next_tick_ns = self._clock.monotonic_ns()
@@ -200,7 +190,6 @@ class ConsensusModule(ClusterAgent):
     def _make_parts(self) -> None:
         context = self._context
         config = self.config
-        self._egress = Egress(config.member_id, config.leader_heartbeat_timeout_ns)
         self._services = Services(
             self._client,
             config,
@@ -216,8 +205,15 @@ class ConsensusModule(ClusterAgent):
             context, self._services, self._snapshots, lambda term: self._election.term_read(term), self._idle
         )
         recording = self._term_log.recording
-        self._reads = Reads(context, self._peers, self._services)
-        self._follower_reads = FollowerReads(context, self._peers, self._services)
+        self._clients = Clients(
+            context,
+            self._peers,
+            self._services,
+            self._term_log.leader,
+            self._task,
+            self._verdicts,
+            self._authorisation,
+        )
         self._states = StateComparison(context, self._peers)
         self._termination = Termination(context, self._services, self._peers, recording)
         self._operators = Operators(
@@ -227,15 +223,13 @@ class ConsensusModule(ClusterAgent):
             self._snapshots,
             self._termination,
             self._term_log.leader,
-            self._reads.roll_call,
+            self._clients.reads.roll_call,
             self._task,
             lambda: self._election,
         )
-        self._connecting = SessionOpening(context, self._egress, self._verdicts)
-        self._session_checks = SessionChecks(context, self._egress)
         self._backup_queries = BackupQueries(
             context,
-            self._egress,
+            self._clients.egress,
             self._verdicts,
             self._authorisation,
             self._peers.subscription,
@@ -249,7 +243,7 @@ class ConsensusModule(ClusterAgent):
             self._peers,
             open_lifeline(self._peers.own_address, self._log, self._held) if has_followers else None,
             self._on_change,
-            lambda: roll_back(context, self._egress, self._connecting),
+            self._clients.roll_back,
         )
         self._held.callback(self._election.close)
 
@@ -260,9 +254,7 @@ class ConsensusModule(ClusterAgent):
     def _show_awaited(self) -> None:
         """Say where messages come from now."""
         heard = [self._services.subscription, self._peers.subscription, self._term_log.follower.subscription]
-        for part in (self._ingress, self._redirects):
-            heard += [] if part is None else part.subscriptions
-        self.awaited = tuple(one for one in heard if one is not None)
+        self.awaited = tuple(one for one in [*heard, *self._clients.subscriptions] if one is not None)
 
     @property
     def _role_name(self) -> str:
@@ -302,7 +294,7 @@ class ConsensusModule(ClusterAgent):
         work_count += self._peers.poll()
         if context.state is not ModuleState.CLOSED:
             work_count += self._election.do_work()
-        work_count += self._lead() + self.commit()
+        work_count += self._clients.poll() + self.commit()
         context.counters.note_cycle(self._clock.monotonic_ns() - begin_ns, self.config.cycle_threshold_ns)
         return work_count
 
@@ -339,9 +331,7 @@ class ConsensusModule(ClusterAgent):
             self._operators.do_work()
             if not self._is_ending:
                 self._election.check_log()
-        if self._redirects is not None:
-            return self._follow(self._redirects)
-        return self._check_sessions()
+        return self._lead() if self._clients.redirects is None else self._follow(self._clients.redirects)
 
     @property
     def _is_ending(self) -> bool:
@@ -354,40 +344,16 @@ class ConsensusModule(ClusterAgent):
             return 1
         return redirects.do_work()
 
-    def _check_sessions(self) -> int:
-        """What a leader does for operators and clients from time to time."""
-        context, writer, ingress = self._context, self._term_log.leader.writer, self._ingress
-        if ingress is None or writer is None or not self._task.is_idle:
-            return 0
-        if self._operators.requests.do_work(writer):
-            return 1
-        if context.state is not ModuleState.ACTIVE:
-            return 0
-        return self._connecting.do_work(writer, ingress.hears) + self._session_checks.do_work(writer)
-
     def _lead(self) -> int:
-        """Take what clients send: as a leader into the log, with what services send and the timers that are due."""
-        if self._redirects is not None:
-            return self._redirects.poll()
-        context, writer, ingress = self._context, self._term_log.leader.writer, self._ingress
-        if ingress is None or writer is None:
+        writer = self._term_log.leader.writer
+        if self._clients.ingress is None or writer is None or not self._task.is_idle:
             return 0
-        work_count = 0
-        if context.state is ModuleState.ACTIVE and self._task.is_idle:
-            now = context.now
-            work_count += context.applied.timers.poll(now, lambda timer_id: writer.timer(timer_id, now))
-            for pending in context.applied.pending:
-                if pending.has_unsent:
-                    work_count += pending.poll(
-                        lambda session_id, payload: writer.message(session_id, now, payload)
-                    )
-            work_count += ingress.poll()
-        return work_count + self._reads.do_work()
+        return self._operators.requests.do_work(writer) or self._clients.check()
 
     @property
     def _followed_term_id(self) -> int:
         """The term in which the member follows a leader; -1 if it does not."""
-        return self._election.core.leadership_term_id if self._redirects is not None else NULL_VALUE
+        return self._election.core.leadership_term_id if self._clients.redirects is not None else NULL_VALUE
 
     def sequence(self) -> int:
         """Take what clients, services and members have sent, as a part of a turn; returns how much that was."""
@@ -395,7 +361,7 @@ class ConsensusModule(ClusterAgent):
             return 0
         self._context.begin_turn()
         return self._taken(
-            lambda: self._guarded(lambda: self._lead() + self._services.poll() + self._peers.poll())
+            lambda: self._guarded(lambda: self._clients.poll() + self._services.poll() + self._peers.poll())
         )
 
     def commit(self) -> int:
@@ -428,10 +394,8 @@ class ConsensusModule(ClusterAgent):
             self._termination.on_position(message)
         elif isinstance(message, TerminationAck):
             self._termination.on_ack(message)
-        elif isinstance(message, OF_READS):
-            self._reads.on_message(message, self._followed_term_id)
-        elif isinstance(message, CommitAnswer):
-            self._follower_reads.on_answer(message, self._followed_term_id)
+        elif isinstance(message, OF_CLIENTS):
+            self._clients.on_member(message, self._followed_term_id)
         elif isinstance(message, MemberStateHash):
             self._states.on_member(message)
         elif isinstance(message, FollowerSnapshot):
@@ -445,40 +409,25 @@ class ConsensusModule(ClusterAgent):
 
     def _on_change(self, action: Lead | Follow | LeaveLog) -> None:
         """The member begins to lead or to follow, or leaves the log."""
-        for part in (self._ingress, self._redirects):
-            if part is not None:
-                part.close()
-        self._ingress = self._redirects = None
         if isinstance(action, LeaveLog):
             self._leave()
         elif isinstance(action, Lead):
-            self._take_ingress(action)
+            self._clients.lead(action)
+            self._context.counters.toggle.value = Toggle.NEUTRAL
+            self._begin_term("leads", action)
         else:
-            self._redirects = Redirects(self._context, self._egress, action, self._follower_reads)
+            self._clients.follow(action)
             self._begin_term(f"follows member {action.leader_member_id} in", action)
         self._show_awaited()
 
     def _leave(self) -> None:
         """Give up what is not agreed upon. Services take a snapshot that is, whatever comes."""
         context = self._context
+        self._clients.leave()
         if self._operators.requests.action_position > context.commit_position and not self._is_ending:
             self._task.close()
         self._services.forget_after(context.commit_position)
         self._operators.leave()
-        self._reads.clear()
-        self._follower_reads.clear()
-
-    def _take_ingress(self, lead: Lead) -> None:
-        """Take what clients send, from now on."""
-        context, writer = self._context, self._term_log.leader.writer
-        assert writer is not None, "the log is joined before the member leads"
-        context.begin_turn()
-        self._session_checks.take_over(is_startup=lead.is_startup)
-        self._ingress = Ingress(
-            context, self._connecting, self._egress, self._authorisation, writer, self._reads
-        )
-        context.counters.toggle.value = Toggle.NEUTRAL
-        self._begin_term("leads", lead)
 
     def _begin_term(self, what: str, action: Lead | Follow) -> None:
         self._termination.forget()
@@ -524,14 +473,14 @@ class ConsensusModule(ClusterAgent):
     @property
     def is_leader(self) -> bool:
         """Whether the member leads, so that clients can connect."""
-        return self._ingress is not None and not self.has_terminated and not self._is_closed
+        return self._clients.ingress is not None and not self.has_terminated and not self._is_closed
 
     @property
     def leader_member_id(self) -> int | None:
         """The member that leads, which may be this one; ``None`` while none is known."""
         if self.is_leader:
             return self.config.member_id
-        return None if self._redirects is None else self._context.leader_member_id
+        return None if self._clients.redirects is None else self._context.leader_member_id
 
     @property
     def leadership_term_id(self) -> int:
@@ -542,7 +491,7 @@ class ConsensusModule(ClusterAgent):
     def has_committed_all(self) -> bool:
         """Whether all that the member has appended to the log is agreed upon."""
         committed = self._context.commit_position
-        return self._redirects is None and self._term_log.leader.has_appended_up_to(committed)
+        return self._clients.redirects is None and self._term_log.leader.has_appended_up_to(committed)
 
     @property
     def commit_position(self) -> int:
@@ -618,12 +567,11 @@ class ConsensusModule(ClusterAgent):
 
     def _note_end(self) -> None:
         """Note where the term ends, if all that was appended is recorded: else the next start asks the archive."""
-        ingress, self._ingress = self._ingress, None
-        if ingress is None:
+        if self._clients.ingress is None:
             return
         # Nothing is appended any more.
         with contextlib.suppress(HeadraceError, OSError):
-            ingress.close()
+            self._clients.close()
             deadline = self._clock.deadline(_END_AWAITED_S if self._threads else 0)
             while not (self._has_recorded_all or deadline.is_over):
                 self._clock.sleep(_LOOK_S)
