@@ -33,9 +33,18 @@ class PropertyType(click.ParamType[tuple[str, str]]):
         return name.strip(), text.strip()
 
 
+property_option = click.option(
+    "--set",
+    "-D",
+    "settings",
+    type=PropertyType(),
+    multiple=True,
+    help="A setting by its property name; repeatable.",
+)
 allow_unknown_option = click.option(
     "--allow-unknown", is_flag=True, help="Ignore settings that no part of this process knows."
 )
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print errors only.")
 
 
 def known_settings(
@@ -74,14 +83,7 @@ def check_threads(properties: Mapping[str, str]) -> None:
     "SHARED: one for all three. A further thread makes and deletes logs.  "
     "[default: DEDICATED; fewer threads if the driver may use only some of the processors]",
 )
-@click.option(
-    "--set",
-    "-D",
-    "settings",
-    type=PropertyType(),
-    multiple=True,
-    help="A setting by its property name; repeatable.",
-)
+@property_option
 @click.option(
     "--delete-on-start",
     is_flag=True,
@@ -93,7 +95,7 @@ def check_threads(properties: Mapping[str, str]) -> None:
     help="Delete the directory, and every file in it, when the driver stops.",
 )
 @allow_unknown_option
-@click.option("--quiet", "-q", is_flag=True, help="Print errors only.")
+@quiet_option
 def command(
     directory: Path | None,
     threading_mode: str | None,

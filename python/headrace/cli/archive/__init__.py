@@ -12,7 +12,13 @@ import click
 from headrace.cli import options
 from headrace.cli.archive.access import archive_directory_setting_option
 from headrace.cli.controls import ShownFormatter
-from headrace.cli.driver import PropertyType, allow_unknown_option, check_threads, known_settings
+from headrace.cli.driver import (
+    allow_unknown_option,
+    check_threads,
+    known_settings,
+    property_option,
+    quiet_option,
+)
 from headrace.cli.groups import LazyCommand, LazyGroup
 from headrace.cli.lifecycle import until_stopped
 
@@ -114,16 +120,9 @@ _CONTROL_SETTINGS = {"aeron.archive.control.channel", "aeron.archive.control.cha
     help="Channel to which clients on other drivers send requests: aeron:udp?endpoint=host:port.",
 )
 @click.option("--with-driver", is_flag=True, help="Also run a media driver, in the same process.")
-@click.option(
-    "--set",
-    "-D",
-    "settings",
-    type=PropertyType(),
-    multiple=True,
-    help="A setting by its property name; repeatable.",
-)
+@property_option
 @allow_unknown_option
-@click.option("--quiet", "-q", is_flag=True, help="Print errors only.")
+@quiet_option
 @click.pass_context
 def command(
     context: click.Context,

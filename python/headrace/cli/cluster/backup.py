@@ -15,7 +15,7 @@ from headrace.cli.archive import is_control_given
 from headrace.cli.archive.access import credentials_file_option
 from headrace.cli.cluster.access import directory_argument
 from headrace.cli.controls import ShownFormatter
-from headrace.cli.driver import PropertyType, allow_unknown_option
+from headrace.cli.driver import allow_unknown_option, property_option, quiet_option
 from headrace.cli.lifecycle import until_stopped
 from headrace.cli.properties import named_by_property, shared_settings
 from headrace.clock import SYSTEM_CLOCK
@@ -53,16 +53,9 @@ _EXAMPLES = {
 )
 @credentials_file_option("for a cluster, and archives of its members, that authenticate their clients.")
 @options.directory_setting_option
-@click.option(
-    "--set",
-    "-D",
-    "settings",
-    type=PropertyType(),
-    multiple=True,
-    help="A setting by its property name; repeatable.",
-)
+@property_option
 @allow_unknown_option
-@click.option("--quiet", "-q", is_flag=True, help="Print errors only.")
+@quiet_option
 def backup_command(
     backup_directory: Path | None,
     members: str | None,

@@ -13,7 +13,7 @@ import click
 from headrace.cli import options
 from headrace.cli.archive import is_control_given
 from headrace.cli.controls import ShownFormatter
-from headrace.cli.driver import PropertyType, allow_unknown_option, check_threads
+from headrace.cli.driver import allow_unknown_option, check_threads, property_option, quiet_option
 from headrace.cli.lifecycle import Stop, ends_in_time, until_stopped
 from headrace.cli.properties import named_by_property, shared_settings
 
@@ -63,14 +63,7 @@ _EXAMPLES = {
     help="The member has lost its files: it neither votes nor stands until it has followed a leader.",
 )
 @options.directory_setting_option
-@click.option(
-    "--set",
-    "-D",
-    "settings",
-    type=PropertyType(),
-    multiple=True,
-    help="A setting by its property name; repeatable.",
-)
+@property_option
 @click.option("--driver", "with_driver", is_flag=True, help="Also run a media driver, in the same process.")
 @click.option("--archive", "with_archive", is_flag=True, help="Also run an archive, in the same process.")
 @click.option(
@@ -83,7 +76,7 @@ _EXAMPLES = {
     "a service works too.",
 )
 @allow_unknown_option
-@click.option("--quiet", "-q", is_flag=True, help="Print errors only.")
+@quiet_option
 def node_command(
     node_directory: Path | None,
     members: str | None,
