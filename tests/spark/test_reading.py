@@ -101,8 +101,9 @@ def test_nothing_is_decoded_twice_to_find_what_cannot_be(tmp_path: Path):
     files.stop()
     pair, single = read(tmp_path)
     codec, wanted = Picky(), pa.schema([("id", pa.int64())])
-    columns, _ = decode(codec, pair, wanted, recording_id=0, nulls=True)
-    assert columns["id"].to_pylist() == [1, None]
+    decoded = decode(codec, pair, wanted, recording_id=0, nulls=True)
+    assert decoded.columns["id"].to_pylist() == [1, None]
+    assert list(decoded.errors) == [1]
     assert codec.asked == [[b"1", b"oh"], [b"1"], [b"oh"]]
     codec.asked.clear()
     with pytest.raises(PayloadError, match=f"position={positions[2]} .*invalid literal"):

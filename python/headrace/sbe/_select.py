@@ -87,6 +87,14 @@ class Selection:
         return np.flatnonzero(is_ours)
 
     @cached_property
+    def foreign_rows(self) -> npt.NDArray[np.intp]:
+        """The indices of messages in the batch whose header names another schema: they are none of this one's."""
+        if self._is_even:
+            return np.arange(0)
+        schema_ids = self._header_column("schemaId", self._batch.starts)
+        return np.flatnonzero(schema_ids != self._codec.schema.header_schema_id)
+
+    @cached_property
     def _starts(self) -> Integers:
         return self._batch.starts[self.rows] + self._header_length
 

@@ -44,13 +44,14 @@ What to read of it, for both sources:
                       refused.
 ``endTime``           Before this time.
 ``timestamps``        ``reserved_value_ns``, ``_us`` or ``_ms``: what publishers put into the reserved value.
-                      There is a column ``timestamp`` then, and the two times choose messages by it.
-                      Without it they choose recordings that were running between them.
-``columns``           Names of columns separated by commas, in the order wanted.
+                      There is a column ``timestamp`` then, null where it is 0, which nobody stamped; the two times
+                      choose messages by it. Without it they choose recordings that were running between them.
+``columns``           Names of columns separated by commas, in the order wanted. Beside decoded columns there are
+                      ``payload``, ``bad`` and ``error`` for those who name them.
 ``codec``             What payloads are: ``binary``, ``json``, ``sbe``, ``python``, or entries of a ``cluster-log``.
 ``payloadSchema``     For ``json`` and ``python``: the columns, such as ``id bigint, price double``.
 ``sbeSchema``         For ``sbe``: path of the schema.
-``sbeMessage``        For ``sbe``: name of the message; others are left out.
+``sbeMessage``        For ``sbe``: name of the message; other messages of the schema are left out.
 ``decoder``           For ``python``: ``module:function``, or :func:`packed` of a function. It is given an
                       Arrow array of payloads and returns columns by name.
 ``onBadPayload``      For codecs but ``binary``: what is to become of a payload that cannot be decoded. ``fail``, the

@@ -77,7 +77,7 @@ class _BinaryCodec:
 
 
 class _SbeCodec:
-    """One message of an SBE schema; recorded messages of other templates are left out."""
+    """One message of an SBE schema; recorded messages of its other templates are left out."""
 
     def __init__(self, path: str, message: str) -> None:
         from headrace import sbe
@@ -103,6 +103,8 @@ class _SbeCodec:
 
         try:
             selection = self._codec.select(payloads)
+            if len(selection.foreign_rows):
+                raise Unreadable(f"its header does not name the schema {self._codec.schema.schema_id}")
             made = selection.to_arrow(enums="name", names=wanted.names) if wanted.names else None
         except DecodeError as error:
             where = ".".join(filter(None, (error.template or "message", error.field)))

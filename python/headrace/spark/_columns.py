@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.spark._codecs import make_codec
-from headrace.spark._decoding import decode
+from headrace.spark._decoding import DecodedBatch, decode, payload_array
 from headrace.spark._json_codec import JsonCodec
 from headrace.spark._option_values import refuse
 from headrace.spark._reading import opened
@@ -32,6 +32,8 @@ _FIXED = {
     "stream_id": "int",
     "reserved_value": "bigint",
 }
+# Beside decoded columns, for whoever asks for them.
+_RAW = {"payload": "binary", "bad": "boolean", "error": "string"}
 _TIMESTAMP = "timestamp"
 _NS_PER_US = 1000
 
@@ -49,10 +51,12 @@ def source_columns(options: ReadOptions) -> list[str]:
         if name in there:
             refuse("payloadSchema", name, "is the name of a column of the source")
         there[name] = kind
+    default = list(there)
+    there = {**_RAW, **there}
     for name in options.columns or ():
         if name not in there:
             refuse("columns", name, f"no such column; known are {', '.join(there)}")
-    return [f"`{name}` {there[name]}" for name in options.columns or there]
+    return [f"`{name}` {there[name]}" for name in options.columns or default]
 
 
 def check_columns(options: ReadOptions, schema: StructType) -> None:
@@ -91,24 +95,38 @@ def _of_range(
     part: RecordingRange, options: ReadOptions, codec: Codec, wanted: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     decoded = _decoded_schema(codec, wanted)
+    raw = {name for name in wanted.names if name in _RAW and name not in decoded.names}
     # These codecs pick messages by their payload, wanted or not.
-    needs_payload = bool(decoded.names) or options.codec["kind"] in ("sbe", "cluster-log")
+    needs_payload = bool(decoded.names or raw) or options.codec["kind"] in ("sbe", "cluster-log")
     nulls = options.codec["on_bad_payload"] == "null"
     with opened(part, options, with_payload=needs_payload) as reader:
         for batch in reader.batches(options.rows_per_batch):
-            columns, rows = (
+            made = (
                 decode(codec, batch, decoded, recording_id=part.recording_id, nulls=nulls)
                 if needs_payload
-                else ({}, None)
+                else DecodedBatch({}, None, {})
             )
-            count = len(batch) if rows is None else len(rows)
+            count = len(batch) if made.rows is None else len(made.rows)
+            columns = made.columns | {name: _raw(name, batch, made, count) for name in raw}
             arrays = [
                 columns[field.name]
                 if field.name in columns
-                else _fixed(field, batch, rows, count, part, options)
+                else _fixed(field, batch, made.rows, count, part, options)
                 for field in wanted
             ]
             yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
+
+
+def _raw(name: str, batch: FragmentBatch, made: DecodedBatch, count: int) -> pa.Array:
+    """The payload of each row as it is, whether it is bad, and why."""
+    if name == "payload":
+        payloads = payload_array(batch)
+        return payloads if made.rows is None else payloads.take(pa.array(made.rows))
+    if name == "bad":
+        bad = np.zeros(count, np.bool_)
+        bad[list(made.errors)] = True
+        return pa.array(bad)
+    return pa.array([made.errors.get(row) for row in range(count)], pa.string())
 
 
 def _fixed(
@@ -122,12 +140,14 @@ def _fixed(
     elif name == _TIMESTAMP and options.timestamp_unit_ns is not None:
         unit = options.timestamp_unit_ns
         reserved = _picked(batch.reserved_values, rows)
-        values = reserved // (_NS_PER_US // unit) if unit < _NS_PER_US else reserved * (unit // _NS_PER_US)
+        times = reserved // (_NS_PER_US // unit) if unit < _NS_PER_US else reserved * (unit // _NS_PER_US)
+        # Nobody stamped it: its time is not known, and not 1970.
+        return pa.array(times, mask=reserved == 0).cast(field.type)
     elif name in _FIXED:
         values = _picked(getattr(batch, f"{name}s"), rows)
     else:
         refuse("columns", name, "no such column")
-    if pa.types.is_timestamp(field.type) or field.type.bit_width == values.dtype.itemsize * 8:
+    if field.type.bit_width == values.dtype.itemsize * 8:
         return pa.Array.from_buffers(field.type, count, [None, pa.py_buffer(np.ascontiguousarray(values))])
     return pa.array(values).cast(field.type)
 

@@ -7,9 +7,11 @@ decoding halves, and halves of those, so that good batches cost nothing for it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from headrace._base.exceptions import HeadraceError
@@ -18,7 +20,22 @@ from headrace.spark._decoded import Codec, Decoded, Unreadable
 if TYPE_CHECKING:
     from headrace.client import FragmentBatch
 
-__all__ = ["PayloadError", "decode"]
+__all__ = ["DecodedBatch", "PayloadError", "decode", "payload_array"]
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedBatch:
+    """What came of a batch.
+
+    Attributes:
+        columns: The columns, by name.
+        rows: Which messages they are of; ``None`` for all of them.
+        errors: Why a row has nulls, by its number; none where all payloads are good.
+    """
+
+    columns: dict[str, pa.Array]
+    rows: npt.NDArray[np.intp] | None
+    errors: dict[int, str]
 
 
 class PayloadError(HeadraceError, ValueError):
@@ -27,8 +44,8 @@ class PayloadError(HeadraceError, ValueError):
 
 def decode(
     codec: Codec, batch: FragmentBatch, wanted: pa.Schema, *, recording_id: int, nulls: bool
-) -> Decoded:
-    """The wanted columns of a batch, and which messages they are of; ``None`` for all of them.
+) -> DecodedBatch:
+    """The wanted columns of a batch, and which messages they are of.
 
     Args:
         codec: What makes the columns.
@@ -40,18 +57,21 @@ def decode(
     Raises:
         PayloadError: A payload cannot be decoded; it names recording and position.
     """
-    payloads = _payload_array(batch)
+    payloads = payload_array(batch)
     try:
-        return codec.decode(payloads, wanted)
+        columns, all_rows = codec.decode(payloads, wanted)
+        return DecodedBatch(columns, all_rows, {})
     except Unreadable as error:
         reason = error
-    parts = []
+    parts, errors, row_count = [], {}, 0
     for start, count, made in _parts(codec, payloads, wanted, 0, reason):
         if isinstance(made, Unreadable):
             if not nulls:
                 _refuse(batch, start, recording_id, made)
+            errors[row_count] = str(made)
             made = {field.name: pa.nulls(1, field.type) for field in wanted}, None
         parts.append((start, count, made))
+        row_count += count if made[1] is None else len(made[1])
     if not nulls:
         text = (
             f"recording_id={recording_id} from position={batch.positions[0]} to position={batch.positions[-1]}: "
@@ -62,7 +82,7 @@ def decode(
         start + (np.arange(count) if of_part is None else of_part) for start, count, (_, of_part) in parts
     ]
     columns = {name: pa.concat_arrays([made[name] for _, _, (made, _) in parts]) for name in wanted.names}
-    return columns, np.concatenate(rows)
+    return DecodedBatch(columns, np.concatenate(rows), errors)
 
 
 def _parts(
@@ -87,7 +107,7 @@ def _parts(
             yield start + at, len(copied), made
 
 
-def _payload_array(batch: FragmentBatch) -> pa.BinaryArray:
+def payload_array(batch: FragmentBatch) -> pa.BinaryArray:
     """The payloads as an Arrow array over the batch's memory."""
     buffers = [None, pa.py_buffer(batch.offsets), pa.py_buffer(batch.payload)]
     return pa.Array.from_buffers(pa.binary(), len(batch), buffers)
