@@ -177,6 +177,11 @@ MEMBERS ?= 3
 simulate-cluster: build ## Run SEEDS=0:1000 of a simulated cluster of MEMBERS=3, and count its elections, crashes, partitions and commands
 	$(BIN)/python -m tests.sim.many_seeds $(SEEDS) --members $(MEMBERS)
 
+.PHONY: mutants
+mutants: build ## Put a defect for each rule into members, and see that schedules, or seeds of the simulated cluster, find it
+	HEADRACE_ALL_MUTANTS=1 $(BIN)/python -m pytest -q -rA --timeout 0 -o faulthandler_timeout=0 $(PYTEST_ARGS) \
+		tests/consensus/test_model.py tests/sim/test_mutants.py -k find_a_defect
+
 .PHONY: fuzz
 fuzz: ## Fuzz every decoder, SECONDS_EACH=30 on each
 	scripts/fuzz.sh $(SECONDS_EACH)

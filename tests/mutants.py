@@ -54,6 +54,10 @@ class Mutant:
     within: int
     is_quick: bool = True
     """Found in seconds."""
+    is_hole: bool = False
+    """Nothing has found it yet."""
+    kinds: tuple[str, ...] = ()
+    """Of faults in the swarm, that show it soonest; by default the seed decides."""
 
     def apply(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Put the defect in."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterable
 
 from headrace.testing.cluster import ClusterFaults, ClusterWorld
 from tests.sim.ledger import Ledger, Oracle
@@ -29,13 +30,16 @@ _CRASHES = (
 )
 
 
-def run(seed: int, member_count: int | None = None, faults_s: float = FAULTS_S) -> Counter[str]:
+def run(
+    seed: int, member_count: int | None = None, faults_s: float = FAULTS_S, kinds: Iterable[str] = ()
+) -> Counter[str]:
     """Run one seed.
 
     Args:
         seed: Decides everything.
         member_count: How many members; by default the seed decides.
         faults_s: For how long things go wrong, in virtual seconds.
+        kinds: Only these kinds of faults; by default the seed decides.
 
     Returns:
         How many elections, crashes, partitions and commands there were, and virtual seconds.
@@ -65,7 +69,7 @@ def run(seed: int, member_count: int | None = None, faults_s: float = FAULTS_S) 
     ):
         for name in ("caller0", "caller1"):
             cluster.add_client(Commands(name), rate=chance.choice((2.0, 10.0, 40.0)) / TIME_SCALE)
-        faults = cluster.run_faults(faults_s)
+        faults = cluster.run_faults(faults_s, kinds)
         cluster.settle()
         check_ledgers(cluster)
         assert not oracle.faults, oracle.faults[0]

@@ -271,7 +271,7 @@ class ClusterWorld(Closing):
         return leader
 
     def await_agreement(self, members: Iterable[ClusterMember] | None = None, within_s: float = 60.0) -> None:
-        """Go on until members are there, and their services have read all that was appended to the log.
+        """Go on until members are there, in the same state, and their services have read all of the log.
 
         Args:
             members: Which; all if nothing is said.
@@ -283,9 +283,13 @@ class ClusterWorld(Closing):
             leader = self.leader
             if leader is None or leader.module is None or not leader.module.has_committed_all:
                 return False
-            end = leader.commit_position
+            end, state = leader.commit_position, leader.module.state
             return all(
-                one.is_elected and one.commit_position == end == one.applied_position for one in wanted
+                one.is_elected
+                and one.commit_position == end == one.applied_position
+                and one.module is not None
+                and one.module.state is state
+                for one in wanted
             )
 
         self.run_until(do_agree, within_s=within_s, what="agreement of the members")
