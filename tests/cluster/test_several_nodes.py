@@ -57,6 +57,17 @@ class Lab:
             log_channel="aeron:udp?term-length=64k",
         )
 
+    def command(
+        self, number: int, name: str, *words: object, status: int = 0
+    ) -> subprocess.CompletedProcess[str]:
+        """A command of an operator on the directory of a node."""
+        line = [sys.executable, "-m", "headrace", "cluster", name, str(self.directory / str(number))]
+        done = subprocess.run(
+            [*line, *map(str, words)], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
+        assert done.returncode == status, done.stdout + done.stderr
+        return done
+
     @property
     def leader_id(self) -> int | None:
         return next((number for number, node in self.nodes.items() if node.module.is_leader), None)
@@ -195,19 +206,36 @@ def test_a_read_has_what_was_answered_before_it_and_enters_no_log(lab: Lab) -> N
     assert lab.client.read(b"") == b"4"
 
 
+def test_a_command_replaces_a_member_by_a_machine_at_another_address(lab: Lab) -> None:
+    lab.count(3)
+    lab.await_equal()
+    first = lab.await_leader()
+    gone = (first + 1) % 3
+    place = free_member()
+    refused = lab.command(first, "replace-member", gone, place, status=1)
+    assert f"Member [{first}]: member {gone} is heard from 127.0.0.1:" in refused.stderr
+    lab.nodes.pop(gone).close()
+    await_true(lambda: gone not in lab.nodes[first].module._election.active_ids)
+    done = lab.command(first, "replace-member", gone, place)
+    assert done.stdout.startswith(f"Member [{first}]: member {gone} is at {place.partition(':')[0]}:")
+    members = lab.members.split(",")
+    members[gone] = place
+    lab.members = ",".join(members)
+    shutil.rmtree(lab.directory / str(gone))
+    lab.nodes[gone] = lab.start(gone, is_replacement=True)
+    await_true(lambda: lab.nodes[gone].module._election.is_closed)
+    lab.client.close()
+    lab.client = lab.connect()
+    # The new one is needed, and makes a majority with the leader.
+    lab.nodes.pop(3 - first - gone).close()
+    lab.count(3)
+
+
 def test_a_command_has_a_follower_take_a_snapshot_for_all(lab: Lab) -> None:
     lab.count(3)
     lab.await_equal()
     leader_id = lab.await_leader()
-    words = ["cluster", "snapshot", str(lab.directory / str(leader_id)), "--on-follower"]
-    done = subprocess.run(
-        [sys.executable, "-m", "headrace", *words],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = lab.command(leader_id, "snapshot", "--on-follower")
     follower_id = max({0, 1, 2} - {leader_id})
     assert done.stdout.startswith(f"Member [{leader_id}]: member {follower_id} has taken a snapshot")
     await_true(lambda: all(node.module.snapshot_count == 1 for node in lab.nodes.values()))

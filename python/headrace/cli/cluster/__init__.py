@@ -41,6 +41,7 @@ SUBCOMMANDS = {
     "shutdown": LazyCommand(_REQUESTS, "End all members after a snapshot.", "shutdown_command"),
     "abort": LazyCommand(_REQUESTS, "End all members without a snapshot.", "abort_command"),
     "transfer-leadership": LazyCommand(_REQUESTS, "Have another member lead.", "transfer_command"),
+    "replace-member": LazyCommand(_REQUESTS, "Have another machine be a member.", "replace_command"),
     "describe-latest-snapshot": LazyCommand(
         "headrace.cli.cluster.snapshot",
         "Print the consensus module's part of the latest snapshot.",
@@ -67,7 +68,7 @@ SUBCOMMANDS = {
 
 
 # All others are commands of Aeron's ClusterTool as well, which ends with -1 where it fails.
-_OUR_OWN = {"node", "backup", "demo", "watch", "check-determinism"}
+_OUR_OWN = {"node", "backup", "demo", "watch", "check-determinism", "replace-member"}
 # With 1 it has answered: the member does not lead.
 _ANSWERS_WITH_1 = "is-leader"
 

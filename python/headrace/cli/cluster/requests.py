@@ -128,6 +128,29 @@ def transfer_command(directory: Path, successor_id: int | None, dry_run: bool, t
     click.echo(f"{member.name}: {toggle.name} applied successfully")
 
 
+@click.command("replace-member")
+@directory_argument
+@click.argument("member_id", type=click.IntRange(min=0))
+@click.argument("address")
+@dry_run_option
+@_timeout_option
+def replace_command(directory: Path, member_id: int, address: str, dry_run: bool, timeout_s: float) -> None:
+    """Have a machine at the ADDRESS be the member with the MEMBER_ID, whose machine is lost. DIRECTORY is the leader's.
+
+    The ADDRESS is a host, such as delta or delta:9200, or the five endpoints of the member with commas between them:
+    ingress, consensus, log, catchup, archive. Waits until a majority of the others has the new list. Then start the
+    new machine with an empty directory and --replacement.
+    """
+    from headrace.cluster.node.running_member import Command
+
+    member = _member(directory)
+    if dry_run:
+        click.echo(f"{member.name}: would have member {member_id} at {address}")
+        return
+    timeout_s = max(timeout_s, _COMMAND_S)
+    click.echo(f"{member.name}: {member.command(Command.REPLACE_MEMBER, member_id, address, timeout_s)}")
+
+
 @click.command("snapshot")
 @directory_argument
 @click.option(

@@ -23,6 +23,7 @@ __all__ = [
     "member_here",
     "members_text",
     "parse_members",
+    "replaced",
     "single_member",
     "wire_members",
 ]
@@ -109,19 +110,43 @@ def _text_in(path: Path) -> str:
 def _of_hosts(text: str) -> tuple[Member, ...]:
     members, open_hosts = [], []
     for member_id, entry in enumerate(text.split(",")):
-        match = _HOST.fullmatch(entry.strip())
-        if match is None:
-            raise _no_members(text)
-        host, port = match.groups()
-        if port is None:
-            open_hosts.append(host)
-        base = _BASE_PORT + _PORTS_A_MEMBER * member_id if port is None else int(port)
-        if not _BASE_PORT_MIN <= base <= _BASE_PORT_MAX:
-            rule = f"has port {base} in {entry.strip()!r}: must be from {_BASE_PORT_MIN} to {_BASE_PORT_MAX}"
-            raise wrong("members", text, f"{rule}, as a member uses the four ports after it")
-        members.append(_planned(member_id, host, base))
+        member, is_open = _of_host(member_id, entry.strip(), text)
+        members.append(member)
+        if is_open:
+            open_hosts.append(member.host)
     _check_named_once(open_hosts, text)
     return tuple(members)
+
+
+def _of_host(member_id: int, entry: str, text: str) -> tuple[Member, bool]:
+    """The member on a host, and whether its port is left open."""
+    match = _HOST.fullmatch(entry)
+    if match is None:
+        raise _no_members(text)
+    host, port = match.groups()
+    base = _BASE_PORT + _PORTS_A_MEMBER * member_id if port is None else int(port)
+    if not _BASE_PORT_MIN <= base <= _BASE_PORT_MAX:
+        rule = f"has port {base} in {entry!r}: must be from {_BASE_PORT_MIN} to {_BASE_PORT_MAX}"
+        raise wrong("members", text, f"{rule}, as a member uses the four ports after it")
+    return _planned(member_id, host, base), port is None
+
+
+def replaced(members: Iterable[Member], member_id: int, text: str) -> tuple[Member, ...]:
+    """The members, of which one is elsewhere.
+
+    Args:
+        members: As they are.
+        member_id: Which one.
+        text: Its host, as :func:`parse_members` takes it, or its five endpoints or more.
+
+    Raises:
+        ConfigError: The text is neither, or another member has one of the endpoints.
+    """
+    text = text.strip()
+    new = wire_members(f"{member_id},{text}")[0] if "," in text else _of_host(member_id, text, text)[0]
+    changed = tuple(new if one.member_id == member_id else one for one in members)
+    _check_apart(changed, members_text(changed))
+    return changed
 
 
 def _planned(member_id: int, host: str, base: int) -> Member:

@@ -146,6 +146,11 @@ class Consensus:
         return self._standing.peers
 
     @property
+    def has_lost(self) -> bool:
+        """Whether the member lacks what others count on, and abstains until it has followed a leader."""
+        return self._standing.has_lost
+
+    @property
     def election_count(self) -> int:
         """How many elections there were since the member started."""
         return self._standing.election_count

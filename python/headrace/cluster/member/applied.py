@@ -9,6 +9,8 @@ from headrace.cluster.member.sessions import Session, Sessions
 from headrace.cluster.member.timers import Timers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from headrace._base.states import EventSink
     from headrace.cluster.member.states import ModuleState
 
@@ -24,10 +26,16 @@ class Applied:
         self.pending = [PendingMessages(service_id) for service_id in range(service_count)]
         # The module's state before each action that is appended and not committed.
         self._states: list[tuple[int, ModuleState]] = []
+        # What is to be done once an entry is committed that was appended.
+        self._awaited: list[tuple[int, Callable[[], object]]] = []
 
     def acted(self, log_position: int, before: ModuleState) -> None:
         """An action was appended; the module was in this state before."""
         self._states.append((log_position, before))
+
+    def when_committed(self, log_position: int, do: Callable[[], object]) -> None:
+        """Do something once an entry that was appended is committed; never, if it is not."""
+        self._awaited.append((log_position, do))
 
     def committed(self, log_position: int) -> None:
         """The log is agreed upon up to a position."""
@@ -37,6 +45,8 @@ class Applied:
             pending.committed(log_position)
         while self._states and self._states[0][0] <= log_position:
             self._states.pop(0)
+        while self._awaited and self._awaited[0][0] <= log_position:
+            self._awaited.pop(0)[1]()
 
     def restore_uncommitted(self, log_position: int) -> tuple[list[Session], ModuleState | None]:
         """Undo what is after the last committed position.
@@ -51,4 +61,5 @@ class Applied:
             pending.restore_uncommitted()
         state = self._states[0][1] if self._states else None
         self._states.clear()
+        self._awaited.clear()
         return gone, state

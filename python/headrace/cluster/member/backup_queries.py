@@ -183,7 +183,7 @@ class BackupQueries(HalfOpenSessions):
             leader_member_id=context.leader_member_id,
             member_id=config.member_id,
             snapshots=tuple(map(_snapshot, log.snapshot_up_to(position, config.service_count))),
-            cluster_members=members_text(config.all_members),
+            cluster_members=members_text(context.members.current),
         )
 
 

@@ -33,6 +33,7 @@ from headrace.cluster.member.counters import ModuleCounters
 from headrace.cluster.member.divergence import StateComparison
 from headrace.cluster.member.election import Election
 from headrace.cluster.member.lifeline import open_lifeline
+from headrace.cluster.member.member_table import MEMBERS_NAME, MemberTable
 from headrace.cluster.member.operators import Operators
 from headrace.cluster.member.peers import Peers
 from headrace.cluster.member.recovery import recovered
@@ -133,7 +134,7 @@ class ConsensusModule(ClusterAgent):
     def _prepare(self) -> None:
         if self.config.directory_delete_on_start:
             # The mark file itself says all anew.
-            for name in (RECORDING_LOG_NAME, NODE_STATE_NAME):
+            for name in (RECORDING_LOG_NAME, NODE_STATE_NAME, MEMBERS_NAME):
                 self._storage.delete(name)
 
     def _on_unavailable_counter(self) -> Callable[[int, int], object]:
@@ -181,6 +182,7 @@ class ConsensusModule(ClusterAgent):
             mark_file=self._mark_file,
             applied=Applied(config.service_count, events),
             events=events,
+            members=MemberTable(self._storage, config),
         )
         self._make_parts()
         self._task.begin(self._started())

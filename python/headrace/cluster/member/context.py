@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from headrace.cluster.member.applied import Applied
     from headrace.cluster.member.config import ConsensusModuleConfig
     from headrace.cluster.member.counters import ModuleCounters
+    from headrace.cluster.member.member_table import MemberTable
     from headrace.event_log import EventRecorder
 
 __all__ = ["Context"]
@@ -44,6 +45,7 @@ class Context:
     mark_file: ClusterMarkFile
     applied: Applied
     events: EventRecorder
+    members: MemberTable
 
     def __post_init__(self) -> None:
         self.begin_turn()

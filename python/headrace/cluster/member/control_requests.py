@@ -55,7 +55,7 @@ def _members(
         return control.ClusterMembersResponse(
             correlation_id=query.correlation_id,
             leader_member_id=context.leader_member_id,
-            active_members=members_text(config.all_members),
+            active_members=members_text(context.members.current),
         )
     now_ns = context.time.to_ns(context.now)
 
@@ -75,7 +75,7 @@ def _members(
         current_time_ns=now_ns,
         leader_member_id=context.leader_member_id,
         member_id=config.member_id,
-        active_members=tuple(map(shown, config.all_members)),
+        active_members=tuple(map(shown, context.members.current)),
     )
 
 

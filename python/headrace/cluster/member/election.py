@@ -105,13 +105,15 @@ class Election:
                 log_position=context.commit_position,
                 append_position=plan.appended_log_position,
                 recording_id=NULL_VALUE if plan.log is None else plan.log.recording_id,
-                is_replacement=config.is_replacement,
+                is_replacement=context.members.is_replacement,
             ),
             # Members that start alike have the same ids, and with equal delays would split each vote between them.
             random.Random(f"{config.member_id} {context.client.next_correlation_id()}"),
             self._now_ns(),
             context.events,
         )
+        if self._peers and self._core.has_lost:
+            context.members.remember_replacement()
 
     def _now_ns(self) -> int:
         return self._context.client.clock.monotonic_ns()
@@ -288,6 +290,8 @@ class Election:
             self._show()
             self._context.election_failure = ""
             self._replay_count = 0
+            if isinstance(action, do.Follow):
+                self._context.members.has_followed()
             self._on_change(action)
         else:
             self._begin_task(action)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -53,6 +54,11 @@ class LeaderLog:
         # Destinations that are not added yet; once asked for, each with a poll of the driver's answer.
         self._followers: dict[str, Callable[[], object] | None] = {}
         self._retry_ns = 0
+        # All destinations, those that are not added yet too, of this version of the members.
+        self._sent_to: set[str] = set()
+        self._version = 0
+        # Kept until the driver has answered, or the log is left.
+        self._removals: list[object] = []
         # Where turns have ended that appended to the log, and which are not committed: ends of entries.
         self._ends: deque[int] = deque()
         self._last_end = 0
@@ -71,15 +77,17 @@ class LeaderLog:
             "tags": f"{tag},{client.next_correlation_id()}",
             **self._geometry(log_position),
         }
-        others = [one for one in config.all_members if one.member_id != config.member_id]
+        others = context.members.spoken_to.values()
         if uri.media == "udp":
             # A cluster of one has spies alone on its log.
-            parameters["ssc"] = "false" if others else "true"
+            parameters["ssc"] = "true" if len(config.all_members) == 1 else "false"
             if uri.get("endpoint") is None:
                 parameters["control_mode"] = "manual"
                 if config.log_control_enabled:
                     parameters["control"] = f"{config.member.log_endpoint.rpartition(':')[0]}:0"
-                self._followers = {destination(config.log_channel, one.log_endpoint): None for one in others}
+                self._sent_to = {destination(config.log_channel, one.log_endpoint) for one in others}
+                self._version = context.members.version
+                self._followers = dict.fromkeys(self._sent_to)
         self._publication = yield from added(
             client.request_exclusive_publication(uri.with_parameters(**parameters), config.log_stream_id)
         )
@@ -105,7 +113,11 @@ class LeaderLog:
     def connect(self, now_ns: int) -> None:
         """Send to the followers that it does not send to yet; those whose names are unknown are tried each second."""
         publication = self._publication
-        if publication is None or not self._followers:
+        if publication is None:
+            return
+        if self._sent_to and self._version != self._context.members.version:
+            self._move(publication)
+        if not self._followers:
             return
         for channel, poll in list(self._followers.items()):
             try:
@@ -118,6 +130,19 @@ class LeaderLog:
                 self._followers[channel] = None
                 self._retry_ns = now_ns + _RETRY_NS
                 self._context.log.warning(f"the log is not sent to {channel} yet", str(refusal))
+
+    def _move(self, publication: ExclusivePublication) -> None:
+        """The members have changed: send to those that are elsewhere no more, and to the new ones."""
+        members, channel = self._context.members, self._context.config.log_channel
+        self._version = members.version
+        wanted = {destination(channel, one.log_endpoint) for one in members.spoken_to.values()}
+        for gone in self._sent_to - wanted:
+            if gone in self._followers and self._followers.pop(gone) is None:
+                continue
+            with contextlib.suppress(HeadraceError):
+                self._removals.append(publication.request_destination_removal(gone))
+        self._followers |= dict.fromkeys(wanted - self._sent_to)
+        self._sent_to = wanted
 
     def joined(self, action: do.JoinLog) -> Task[int]:
         """Have the log recorded, and services join it; returns the recording id."""
@@ -200,6 +225,8 @@ class LeaderLog:
         """Give the publication up; the archive ends the recording with it."""
         self.writer = None
         self._followers.clear()
+        self._sent_to.clear()
+        self._removals.clear()
         publication, self._publication = self._publication, None
         if publication is not None:
             publication.close()

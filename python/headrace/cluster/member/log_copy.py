@@ -45,7 +45,7 @@ class LogCopy:
             ClusterError: The copy ends before.
         """
         context, archive = self._context, self._context.archive
-        leader = single_member(context.config.all_members, action.leader_member_id)
+        leader = single_member(context.members.current, action.leader_member_id)
         # A recording without messages takes over when the leader's was begun; which one it is now, is noted then.
         context.mark_file.set_log_identity(UNKNOWN_LOG)
         watch = yield from archive.asked(

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from headrace._base.results import Action
+from headrace.cluster.common.members import wire_members
 from headrace.cluster.common.snapshots import as_before
 from headrace.cluster.errors import ClusterError, ClusterTerminalError
 from headrace.cluster.member.pending_messages import service_id_of
 from headrace.cluster.protocol.header import SESSION_MESSAGE, template_of, unpack_header
 from headrace.cluster.protocol.log import (
     ClusterActionRequest,
+    MemberReplacement,
     NewLeadershipTermEvent,
     SessionCloseEvent,
     SessionOpenEvent,
@@ -121,6 +123,8 @@ class LogReader:
             applied.sessions.logged_close(entry.cluster_session_id)
         elif isinstance(entry, NewLeadershipTermEvent):
             self._new_term(entry)
+        elif isinstance(entry, MemberReplacement):
+            context.members.adopt(log_position, wire_members(entry.members))
         elif (
             isinstance(entry, ClusterActionRequest) and entry.leadership_term_id == context.leadership_term_id
         ):

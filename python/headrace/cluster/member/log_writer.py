@@ -12,6 +12,7 @@ from headrace.cluster.protocol.codes import CloseReason, ClusterAction, ClusterT
 from headrace.cluster.protocol.header import HEADER_LENGTH, pack_header, with_header
 from headrace.cluster.protocol.log import (
     ClusterActionRequest,
+    MemberReplacement,
     NewLeadershipTermEvent,
     SessionCloseEvent,
     SessionOpenEvent,
@@ -111,6 +112,13 @@ class LogWriter:
                 )
             )
         )
+
+    def replacement(self, member_id: int, timestamp: int, members: str) -> int | None:
+        """A member is elsewhere from here on."""
+        entry = MemberReplacement(
+            leadership_term_id=self._term_id, timestamp=timestamp, member_id=member_id, members=members
+        )
+        return self._offered(encode(entry))
 
     def new_term(
         self, base_position: int, timestamp: int, member_id: int, time_unit: ClusterTimeUnit, app_version: int

@@ -8,6 +8,7 @@ from headrace.cluster.member.commands import Commands
 from headrace.cluster.member.follower_snapshots import FollowerSnapshots
 from headrace.cluster.member.node_requests import NodeRequests
 from headrace.cluster.member.operator_requests import OperatorRequests
+from headrace.cluster.member.replacement import Replacement
 from headrace.cluster.member.standby_snapshots import StandbySnapshots
 from headrace.cluster.member.states import Command
 
@@ -62,13 +63,17 @@ class Operators:
             context, peers, snapshots, self.standby_snapshots, roll_call, lambda: election().active_ids
         )
         self._node_requests = NodeRequests(context, snapshots, self.standby_snapshots, task)
+        replacement = Replacement(context, peers.lists, roll_call, election)
         self.commands = Commands(
             context,
             services.answer,
             {
                 Command.SNAPSHOT_ON_FOLLOWER: lambda member_id, _: self.follower_snapshots.taken(
                     lambda: leader_log.writer, member_id
-                )
+                ),
+                Command.REPLACE_MEMBER: lambda member_id, text: replacement.replaced(
+                    lambda: leader_log.writer, member_id, text
+                ),
             },
         )
 

@@ -9,8 +9,16 @@ from headrace._base.exceptions import HeadraceError
 from headrace._base.results import OfferResult
 from headrace.channel import ChannelUri
 from headrace.cluster.member.member_lists import MemberLists
-from headrace.cluster.protocol.consensus import CommitPosition, NewLeadershipTerm
+from headrace.cluster.protocol.consensus import (
+    BackupQuery,
+    CommitPosition,
+    HeartbeatRequest,
+    MemberList,
+    NewLeadershipTerm,
+    StandbySnapshot,
+)
 from headrace.cluster.protocol.messages import MessageError, decode, encode
+from headrace.cluster.protocol.session import ChallengeResponse
 
 if TYPE_CHECKING:
     from headrace.client import ExclusivePublication, Header, Pending, Subscription
@@ -18,6 +26,9 @@ if TYPE_CHECKING:
     from headrace.cluster.member.context import Context
 
 __all__ = ["Peers"]
+
+# What is not sent by members, and what members say of their lists.
+_OF_OTHERS = (BackupQuery, HeartbeatRequest, StandbySnapshot, ChallengeResponse, MemberList)
 
 _FRAGMENT_LIMIT = 10
 _ATTEMPTS = 3
@@ -37,9 +48,9 @@ class Peers:
         self._context = context
         self._on_message = on_message
         config = context.config
-        self._members = {
-            one.member_id: one for one in config.all_members if one.member_id != config.member_id
-        }
+        self._count = len(config.all_members) - 1
+        self._version = context.members.version
+        self._members = context.members.spoken_to
         self._publications: dict[int, ExclusivePublication] = {}
         self._pending: dict[int, Pending[ExclusivePublication]] = {}
         self._retry_ns: dict[int, int] = {}
@@ -51,14 +62,15 @@ class Peers:
         endpoint = uri.get("endpoint") or config.member.consensus_endpoint
         self.subscription: Subscription | None = None
         """Where members and backups are heard. A member that nobody could address, at a port that is free, has none."""
-        if self._members or not endpoint.endswith(":0"):
+        if self._count or not endpoint.endswith(":0"):
             self.subscription = context.client.add_subscription(
                 uri.with_parameters(endpoint=endpoint), config.consensus_stream_id
             )
-        self._lists = MemberLists(context, self)
+        self.lists = MemberLists(context, self)
+        """What each member has listed."""
 
     def __len__(self) -> int:
-        return len(self._members)
+        return self._count
 
     def poll(self) -> int:
         """Take what has come."""
@@ -74,7 +86,9 @@ class Peers:
             return
         if isinstance(message, NewLeadershipTerm | CommitPosition):
             self._sessions[message.leader_member_id] = header.session_id
-        self._lists.on_message(message, header)
+        self.lists.on_message(message, header)
+        if not isinstance(message, _OF_OTHERS) and not self.lists.counts(header):
+            return
         if message is not None:
             self._on_message(message, header)
 
@@ -102,12 +116,26 @@ class Peers:
 
     def connect(self, now_ns: int) -> None:
         """Open the streams that are missing; the driver's answers are taken in later calls. Tell the own list there."""
+        if self._version != self._context.members.version:
+            self._move()
         for member_id, member in self._members.items():
             if member_id in self._pending:
                 self._take_answer(member_id, now_ns)
             elif member_id not in self._publications and now_ns >= self._retry_ns.get(member_id, now_ns):
                 self._request(member_id, member, now_ns)
-        self._lists.tell(now_ns)
+        self.lists.tell(now_ns)
+
+    def _move(self) -> None:
+        """The members have changed: send to those that are elsewhere no more, and to the new ones."""
+        self._version = self._context.members.version
+        before, self._members = self._members, self._context.members.spoken_to
+        for member_id in [one for one, member in before.items() if self._members.get(one) != member]:
+            pending = self._pending.pop(member_id, None)
+            if pending is not None:
+                pending.cancel()
+            publication = self._publications.pop(member_id, None)
+            if publication is not None:
+                publication.close()
 
     def _request(self, member_id: int, member: Member, now_ns: int) -> None:
         config = self._context.config

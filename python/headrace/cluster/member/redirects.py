@@ -120,7 +120,7 @@ class Redirects:
                 session,
                 self._follow.leadership_term_id,
                 EventCode.REDIRECT,
-                ingress_endpoints(context.config.all_members),
+                ingress_endpoints(context.members.current),
                 self._follow.leader_member_id,
             ):
                 return False

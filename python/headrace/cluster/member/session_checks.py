@@ -72,7 +72,7 @@ class SessionChecks:
 
     def _tell_new_leader(self, session: Session) -> None:
         context = self._context
-        endpoints = ingress_endpoints(context.config.all_members)
+        endpoints = ingress_endpoints(context.members.current)
         is_told = self._egress.new_leader(session, context.leadership_term_id, endpoints)
         session.is_new_leader_event_pending = not is_told
 

@@ -66,6 +66,8 @@ class Command(NamedNumber):
 
     SNAPSHOT_ON_FOLLOWER = 0
     """Of the member of the request; -1: any."""
+    REPLACE_MEMBER = 1
+    """The member of the request, by the host or the endpoints in its text."""
 
 
 class SessionState(Enum):

@@ -320,9 +320,15 @@ class LeaderProbeAck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberList:
-    """A member tells the others which members it has listed. Ours alone."""
+    """A member tells the others which members it has listed. Ours alone.
+
+    The position is that of the entry of the log that has changed the list; -1 if it is as the settings have it.
+    """
 
     member_id: int
+    log_position: int
+    is_admitted: bool
+    is_asking: bool
     members: str
 
 

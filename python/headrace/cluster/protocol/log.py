@@ -9,6 +9,7 @@ from headrace.cluster.protocol.codes import ChangeType, CloseReason, ClusterActi
 __all__ = [
     "LOG",
     "ClusterActionRequest",
+    "MemberReplacement",
     "MembershipChangeEvent",
     "NewLeadershipTermEvent",
     "SessionCloseEvent",
@@ -100,6 +101,16 @@ class MembershipChangeEvent:
     cluster_members: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberReplacement:
+    """A member has other endpoints from here on. Ours alone."""
+
+    leadership_term_id: int
+    timestamp: int
+    member_id: int
+    members: str
+
+
 LOG: tuple[type, ...] = (
     TimerEvent,
     SessionOpenEvent,
@@ -107,5 +118,6 @@ LOG: tuple[type, ...] = (
     ClusterActionRequest,
     NewLeadershipTermEvent,
     MembershipChangeEvent,
+    MemberReplacement,
 )
 """All of them."""

@@ -67,7 +67,7 @@ class ClusterRules:
         self._term_bases: dict[int, int] = {}
         self._states: dict[int, object] = {}
         # Of each member, for its present life: the module, its commit position, up to where its log was compared.
-        self._seen: dict[int, tuple[ConsensusModule, int, int]] = {}
+        self._seen: dict[str, tuple[ConsensusModule, int, int]] = {}
         self._told: dict[int, tuple[Any, ...]] = {}
         # Of each member, the life and the position of its service whose state was compared last.
         self._compared: dict[int, tuple[object, int]] = {}
@@ -124,7 +124,7 @@ class ClusterRules:
 
     def _check_commit(self, member: ClusterMember, module: ConsensusModule) -> None:
         commit = module.commit_position
-        seen = self._seen.get(member.member_id)
+        seen = self._seen.get(member.node.name)
         compared = 0
         if seen is not None and seen[0] is module:
             before, compared = seen[1], seen[2]
@@ -136,7 +136,7 @@ class ClusterRules:
         # The id is not known while a member leaves its first log; the next look finds it.
         if commit > compared and recording_id is not None:
             compared = self._compare(member, recording_id, compared, commit)
-        self._seen[member.member_id] = module, commit, compared
+        self._seen[member.node.name] = module, commit, compared
 
     def _compare(self, member: ClusterMember, recording_id: int, begin: int, end: int) -> int:
         """Hold what a member takes for agreed upon against what others do; returns where the next frame begins."""
