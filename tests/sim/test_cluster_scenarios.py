@@ -202,6 +202,21 @@ def test_what_an_isolated_leader_suspends_goes_on() -> None:
         lab.settle()
 
 
+def test_a_leader_that_ends_loses_its_quorum_meanwhile() -> None:
+    with Lab() as lab:
+        lab.await_answers()
+        old = lab.await_leader()
+        lab.world.partition([old.node, lab.desk], [one.node for one in lab.members if one is not old])
+        before = len(lab.client.sent)
+        lab.run_until(lambda: len(lab.client.sent) > before + 20, what="commands that are not committed")
+        lab.run_for(0.05)
+        # Its service is to end after commands that it is never to read.
+        assert lab.request(Toggle.ABORT)
+        lab.run_until(lambda: not old.is_up, what="the end of the leader")
+        assert old.failure == "module: None"
+        lab.settle()
+
+
 # --- votes ----------------------------------------------------------------------------------------------------------
 
 

@@ -428,7 +428,9 @@ class ConsensusModule(ClusterAgent):
         self._clients.leave()
         if self._operators.requests.action_position > context.commit_position and not self._is_ending:
             self._task.close()
-        self._services.forget_after(context.commit_position)
+        if context.state is not ModuleState.TERMINATING:
+            # A member that ends waits on: services have been told where they end.
+            self._services.forget_after(context.commit_position)
         self._operators.leave()
 
     def _begin_term(self, what: str, action: Lead | Follow) -> None:
