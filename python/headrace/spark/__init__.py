@@ -33,6 +33,8 @@ The archive, by its files or by its control channel, for both sources:
 What to read of it, for both sources:
 
 ===================== =================================================================================
+``subscribe``         Names of streams separated by commas: all their recordings, also later ones.
+``subscribePattern``  Instead, a regular expression of whole names.
 ``recordings``        Recording ids separated by commas, or ``all``, the default.
 ``channel``           Only recordings whose channel contains this text.
 ``streamId``          Only recordings of this stream. A batch query refuses a channel or stream that no recording

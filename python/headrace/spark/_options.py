@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,8 @@ __all__ = ["ReadOptions", "TimestampUnit"]
 
 # fmt: off
 _NAMES = (
-    *ARCHIVE_OPTIONS, "recordings", "channel", "streamId", "sessionId", "startPosition", "endPosition", "startTime",
+    *ARCHIVE_OPTIONS, "subscribe", "subscribePattern",
+    "recordings", "channel", "streamId", "sessionId", "startPosition", "endPosition", "startTime",
     "endTime", "timestamps", "columns", "bytesPerPartition", "rowsPerBatch", "maxBytesPerTrigger", "codec",
     "payloadSchema", "sbeSchema", "sbeMessage", "decoder", "onBadPayload", "failOnDataLoss",
     "retentionHold",
@@ -34,6 +36,8 @@ class ReadOptions:
     """The options of both sources. Picklable: every task gets it."""
 
     archive: ArchiveFiles | ArchiveService
+    subscribe: tuple[str, ...] | None
+    subscribe_pattern: str | None
     recordings: tuple[int, ...] | None
     channel: str | None
     stream_id: int | None
@@ -62,6 +66,8 @@ class ReadOptions:
         timestamps = options.choice("timestamps", ("none", *TimestampUnit), "none")
         parsed = cls(
             archive=archive_of(options),
+            subscribe=_names(options, "subscribe"),
+            subscribe_pattern=_pattern(options),
             recordings=_recordings(options),
             channel=options.text("channel"),
             stream_id=options.whole("streamId", INT32),
@@ -71,7 +77,7 @@ class ReadOptions:
             start_time_ns=options.instant("startTime"),
             end_time_ns=options.instant("endTime"),
             timestamp_unit_ns=TimestampUnit.get(timestamps),
-            columns=_columns(options),
+            columns=_names(options, "columns"),
             bytes_per_partition=options.size("bytesPerPartition", 128 << 20),
             rows_per_batch=options.whole("rowsPerBatch", (1, 1 << 20), 16_384) or 0,
             max_bytes_per_trigger=options.size("maxBytesPerTrigger", 256 << 20),
@@ -116,14 +122,27 @@ def _recordings(options: Options) -> tuple[int, ...] | None:
     return tuple(sorted(set(map(int, words))))
 
 
-def _columns(options: Options) -> tuple[str, ...] | None:
-    value = options.text("columns")
+def _names(options: Options, option: str) -> tuple[str, ...] | None:
+    value = options.text(option)
     if value is None:
         return None
     names = tuple(name.strip() for name in value.split(","))
     if len(set(names)) != len(names) or not all(names):
-        refuse("columns", value, "must be names separated by commas, each once")
+        refuse(option, value, "must be names separated by commas, each once")
     return names
+
+
+def _pattern(options: Options) -> str | None:
+    value = options.text("subscribePattern")
+    if value is None:
+        return None
+    if options.text("subscribe") is not None:
+        refuse("subscribePattern", value, "goes without subscribe: give one of both")
+    try:
+        re.compile(value)
+    except re.error as wrong:
+        refuse("subscribePattern", value, f"must be a regular expression of stream names: {wrong}")
+    return value
 
 
 def _codec(options: Options) -> dict[str, Any]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from headrace._base.exceptions import ArchiveError
-from headrace.archive import ArchiveFileError, ErrorCode
+from headrace.archive import ArchiveFileError, DirectoryStorage, ErrorCode
 from headrace.archive.files import ArchiveDirectory
+from headrace.archive.files.declarations import declared_streams
 from headrace.spark import _archive_service
 from headrace.spark._archive_options import ArchiveFiles
 from headrace.spark._option_values import refuse
 
 if TYPE_CHECKING:
-    from headrace.archive import Archive, CatalogEntry, RecordingDescriptor
+    from headrace.archive import Archive, CatalogEntry, NamedStream, RecordingDescriptor
     from headrace.spark._archive_options import ArchiveService
     from headrace.spark._options import ReadOptions
 
@@ -74,14 +76,32 @@ def select(options: ReadOptions) -> list[Selected]:
     """
     archive = options.archive
     if isinstance(archive, ArchiveFiles):
-        return _looked_up(archive, lambda each: _matches(each, options))[0]
+        streams = _subscribed(options, lambda: _declared(archive))
+        return _looked_up(archive, lambda each: _matches(each, options, streams))[0]
     with _archive_service.requests(archive, "list recordings") as session:
+        streams = _subscribed(options, session.streams)
         found = (
             session.list_recordings(stream_id=options.stream_id)
             if options.recordings is None
             else [each for each in map(session.find_recording, options.recordings) if each is not None]
         )
-        return [_with_end(session, each) for each in found if _matches(each, options)]
+        return [_with_end(session, each) for each in found if _matches(each, options, streams)]
+
+
+def _declared(archive: ArchiveFiles) -> list[NamedStream]:
+    if not Path(archive.directory).is_dir():
+        refuse("archiveDirectory", archive.directory, "no such directory")
+    streams = declared_streams(DirectoryStorage(archive.directory, create=False))
+    return [streams[name] for name in sorted(streams)]
+
+
+def _subscribed(options: ReadOptions, declared: Callable[[], list[NamedStream]]) -> list[NamedStream] | None:
+    """The named streams that the options ask for; ``None`` if they ask for recordings otherwise."""
+    if options.subscribe is not None:
+        return [one for one in declared() if one.name in options.subscribe]
+    if options.subscribe_pattern is not None:
+        return [one for one in declared() if re.fullmatch(options.subscribe_pattern, one.name)]
+    return None
 
 
 def look_up(archive: ArchiveFiles | ArchiveService, recording_ids: set[int]) -> dict[int, Selected | Gone]:
@@ -129,14 +149,16 @@ def refuse_unknown(options: ReadOptions, found: list[Selected], known: Iterable[
 
 
 def refuse_patterns_without_match(options: ReadOptions) -> None:
-    """Check that ``channel`` and ``streamId`` are those of some recording, for a query that found none.
+    """Check that names, ``channel`` and ``streamId`` are those of some recording, for a query that found none.
 
     Raises:
         ConfigError: They match nothing.
     """
+    archive = options.archive
+    if options.subscribe is not None or options.subscribe_pattern is not None:
+        _refuse_undeclared(options)
     if options.channel is None and options.stream_id is None:
         return
-    archive = options.archive
     if isinstance(archive, ArchiveFiles):
         _, entries = _looked_up(archive, lambda each: False)
         there = [each.descriptor for each in entries if each.is_valid]
@@ -150,6 +172,23 @@ def refuse_patterns_without_match(options: ReadOptions) -> None:
     if not any((options.channel or "") in each.stripped_channel for each in of_stream):
         channels = sorted({each.stripped_channel for each in of_stream})
         _refuse_pattern(options, "channel", options.channel, channels)
+
+
+def _refuse_undeclared(options: ReadOptions) -> None:
+    archive = options.archive
+    if isinstance(archive, ArchiveFiles):
+        declared = _declared(archive)
+    else:
+        with _archive_service.requests(archive, "list streams") as session:
+            declared = session.streams()
+    names = [one.name for one in declared]
+    known = f"no such stream is declared in {archive}; known are {', '.join(names[:_LISTED_MAX]) or 'none'}"
+    for name in options.subscribe or ():
+        if name not in names:
+            refuse("subscribe", name, known)
+    pattern = options.subscribe_pattern
+    if pattern is not None and not any(re.fullmatch(pattern, name) for name in names):
+        refuse("subscribePattern", pattern, known)
 
 
 def _refuse_pattern(options: ReadOptions, name: str, value: object, there: Sequence[object]) -> NoReturn:
@@ -209,7 +248,11 @@ def still_recorded(selected: Selected) -> ArchiveFileError:
     )
 
 
-def _matches(descriptor: RecordingDescriptor, options: ReadOptions) -> bool:
+def _matches(
+    descriptor: RecordingDescriptor, options: ReadOptions, streams: list[NamedStream] | None
+) -> bool:
+    if streams is not None and not any(stream.has(descriptor) for stream in streams):
+        return False
     if options.recordings is not None and descriptor.recording_id not in options.recordings:
         return False
     if options.stream_id is not None and descriptor.stream_id != options.stream_id:
