@@ -179,7 +179,8 @@ class ClusterFaults:
     # --- clocks and disks --------------------------------------------------------------------------------------------
 
     def _jump_clock(self) -> None:
-        self._member().node.jump_clock(self._chance.choice((0.1, 2.0, 20.0, -0.1, -2.0, -20.0)))
+        jump_s = self._chance.choice((0.1, 2.0, 20.0, -0.1, -2.0, -20.0))
+        self._member().node.jump_clock(jump_s * self._cluster.time_scale)
 
     def _fail_disk(self) -> None:
         disk = self._member().node.disk(self._chance.choice(DISKS))
