@@ -12,7 +12,8 @@ from benches.processes import ROOT
 
 import headrace
 from headrace import sbe
-from headrace.archive import ArchiveServer
+from headrace.archive import ArchiveServer, DirectoryStorage, NamedStream
+from headrace.archive.files.declarations import store_streams
 from tests.helpers import await_true
 from tests.spark.recordings import RecordingFiles
 from tests.spark.streams import free_udp_channel
@@ -52,6 +53,7 @@ def archive(tmp_path: Path) -> Path:
         files = RecordingFiles(directory, stream_id=stream_id)
         files.append([(b"%d" % index, 0) for index in range(10)])
         files.stop()
+    store_streams(DirectoryStorage(directory), [NamedStream("trades", "aeron:ipc", 1001)])
     return directory
 
 
