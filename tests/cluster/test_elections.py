@@ -5,15 +5,19 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from headrace.archive.client import calls
+from headrace.cluster.consensus.actions import LeaveLog
 from headrace.cluster.files.mark_file import ClusterMarkFile
 from headrace.cluster.files.recording_log import RecordingLog
+from headrace.cluster.member.election import Election
 from headrace.event_log import read_events
 from headrace.testing import World
 from tests.cluster.members import Member
+from tests.consensus.test_core import follower as following
 
 
 @pytest.fixture
@@ -87,3 +91,16 @@ def test_what_is_told_of_a_failure_may_close_a_module_that_is_stepped(
     assert "cannot say in the mark file that this module runs" in told[0][0]
     assert not told[0][1]
     assert member.module.failure is None
+
+
+def test_a_follower_reads_on_that_left_its_log_during_a_snapshot() -> None:
+    """What it read then was given up; the next log must not be thought of as paused, or its catch-up never ends."""
+    member = following()
+    election = Mock(core=member.core, _peers=None, _context=Mock(commit_position=0))
+    election._now_ns.return_value = member.now
+    for is_busy in (True, False):
+        election._log.followed = Mock(is_reading=True, is_busy=is_busy, poll=Mock(return_value=0))
+        Election._read(election)
+        assert member.core.is_paused is is_busy
+        if is_busy:
+            Election._begin_task(election, LeaveLog(0))

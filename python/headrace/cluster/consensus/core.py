@@ -199,6 +199,11 @@ class Consensus:
         self._following._record_term(term_id, base)
         return self._advanced(now_ns)
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether the module reads nothing, as it has told with :meth:`pause`."""
+        return self._standing.is_paused
+
     def pause(self, is_paused: bool, now_ns: int) -> list[Action]:
         """The module reads nothing while it takes a snapshot, or reads on."""
         self._standing.is_paused = is_paused

@@ -75,7 +75,6 @@ class Election:
         self._replay_count, self._replayed_position = 0, NULL_VALUE
         # What the core was told of the log last: up to where the member has appended to it, and its archive has it.
         self._told_end, self._told_position = NULL_VALUE, NULL_VALUE
-        self._is_paused = False
         self._shown: tuple[object, ...] = ()
 
     def start(self) -> None:
@@ -200,8 +199,7 @@ class Election:
         work_count = log.followed.poll(core.readable_position)
         is_paused = log.followed.is_busy
         now_ns = self._now_ns()
-        if is_paused is not self._is_paused:
-            self._is_paused = is_paused
+        if is_paused is not core.is_paused:
             self._carry_out(core.pause(is_paused, now_ns))
         if self._context.commit_position > before:
             self._carry_out(core.read(self._context.commit_position, now_ns))
@@ -317,7 +315,6 @@ class Election:
         if isinstance(action, do.LeaveLog | do.TruncateLog):
             self._show()
             self._context.counters.toggle.value = Toggle.INACTIVE
-            self._is_paused = False
             self._on_change(do.LeaveLog(action.log_position))
         self._task.begin(self._done(action))
 
