@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from benches.processes import ROOT, JavaPeer, PeerUnavailable, background, fresh_directory
+from benches.processes import JavaPeer, background, fresh_directory
 
 import headrace
 from headrace.archive import (
@@ -20,7 +20,6 @@ from headrace.archive import (
     files,
 )
 from tests.helpers import TIMEOUT_S, await_true
-from tests.interop.short_lived import ShortLivedJava
 from tests.ports import free_endpoint
 
 pytestmark = pytest.mark.interop
@@ -31,16 +30,6 @@ OUR_CONTROL = f"aeron:udp?endpoint={free_endpoint()}"
 THEIR_CONTROL = f"aeron:udp?endpoint={free_endpoint()}"
 ANY_PORT = "aeron:udp?endpoint=127.0.0.1:0"
 MESSAGES = [b"message %d " % index * (1 + index % 400) for index in range(1000)]
-
-
-@pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
-    """The reference's newest published artifacts; skips where Maven cannot bring them."""
-    sources = (ROOT / "tests" / "interop" / "java").glob("Archive*.java")
-    try:
-        return ShortLivedJava(tmp_path_factory.mktemp("java-archive"), *sources)
-    except PeerUnavailable as reason:
-        pytest.skip(f"interoperability: {reason}")
 
 
 def run_java(java: JavaPeer, main: str, *args: object, answer: str | None = None) -> str:

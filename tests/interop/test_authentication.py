@@ -8,28 +8,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from benches.processes import ROOT, JavaPeer, PeerUnavailable, background, fresh_directory
+from benches.processes import JavaPeer, background, fresh_directory
 
 import headrace
 from headrace.archive import Archive, ErrorCode
 from headrace.security import Accepted, Challenge, Rejected, UserCredentials, UsersFile, Verdict
 from tests.helpers import TIMEOUT_S
-from tests.interop.short_lived import ShortLivedJava
 from tests.ports import free_endpoint
 
 pytestmark = pytest.mark.interop
 
 MAIN = "ArchiveAuthentication"
-
-
-@pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
-    """The reference's newest published artifacts; skips where Maven cannot bring them."""
-    source = ROOT / "tests" / "interop" / "java" / f"{MAIN}.java"
-    try:
-        return ShortLivedJava(tmp_path_factory.mktemp("java-authentication"), source)
-    except PeerUnavailable as reason:
-        pytest.skip(f"interoperability: {reason}")
 
 
 def told(java: JavaPeer, directory: str, credentials: str, answer: str = "") -> list[str]:

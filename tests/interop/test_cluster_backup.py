@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benches.processes import ROOT, JavaPeer, PeerUnavailable, background, fresh_directory
+from benches.processes import JavaPeer, background, fresh_directory
 
 import headrace
 from headrace.archive.files import ArchiveDirectory
@@ -21,25 +21,12 @@ from headrace.security import UserCredentials
 from tests.helpers import TIMEOUT_S, await_true
 from tests.interop.counter_service import Counter
 from tests.interop.members import EGRESS, Member, connect, running_cluster
-from tests.interop.short_lived import ShortLivedJava
 from tests.ports import free_endpoint, free_member
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 NS = 1_000_000_000
 LOCALHOST = "aeron:udp?endpoint=127.0.0.1:0"
-
-
-@pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
-    """The reference's newest published artifacts; skips where Maven cannot bring them."""
-    sources = [
-        ROOT / "tests" / "interop" / "java" / f"{name}.java" for name in ("CounterService", "EchoMember")
-    ]
-    try:
-        return ShortLivedJava(tmp_path_factory.mktemp("java-backup"), *sources)
-    except PeerUnavailable as reason:
-        pytest.skip(f"interoperability: {reason}")
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from benches.processes import ROOT, JavaPeer, PeerUnavailable
+from benches.processes import JavaPeer
 
 import headrace
 from headrace.cluster import (
@@ -23,7 +23,6 @@ from headrace.cluster import (
 from headrace.security import UserCredentials
 from tests.helpers import TIMEOUT_S, await_true
 from tests.interop.members import CONNECT_NS, EGRESS, connect, running_cluster
-from tests.interop.short_lived import ShortLivedJava
 from tests.ports import free_port
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -33,16 +32,6 @@ PLUG_INS = {
     "authenticator_supplier": f"{MAIN}$Simple",
     "authorisation_service_supplier": f"{MAIN}$Allowing",
 }
-
-
-@pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
-    """The reference's newest published artifacts; skips where Maven cannot bring them."""
-    source = ROOT / "tests" / "interop" / "java" / f"{MAIN}.java"
-    try:
-        return ShortLivedJava(tmp_path_factory.mktemp("java-echo-cluster"), source)
-    except PeerUnavailable as reason:
-        pytest.skip(f"interoperability: {reason}")
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from benches.processes import ROOT, JavaPeer, PeerUnavailable
+from benches.processes import JavaPeer
 
 from headrace.cluster import ClusterNode, ClusterTimeUnit
 from tests.helpers import TIMEOUT_S, await_true
 from tests.interop.counter_service import Counter
 from tests.interop.echo_service import Echo
-from tests.interop.short_lived import ShortLivedJava
 from tests.interop.test_cluster_node import (
     JAVA_CLOCKS,
     UDP,
@@ -29,17 +28,6 @@ from tests.interop.test_cluster_service import container, echoes, nodes, until
 from tests.ports import free_endpoint
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
-
-
-@pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
-    """The reference's newest published artifacts; skips where Maven cannot bring them."""
-    names = ("CounterService", "ClusterCaller", "ClusterEcho", "MicrosecondClock")
-    sources = [ROOT / "tests" / "interop" / "java" / f"{name}.java" for name in names]
-    try:
-        return ShortLivedJava(tmp_path_factory.mktemp("java-cluster-clock"), *sources)
-    except PeerUnavailable as reason:
-        pytest.skip(f"interoperability: {reason}")
 
 
 @pytest.mark.parametrize(("clock", "unit"), [("us", "MICROSECONDS"), ("ns", "NANOSECONDS")])

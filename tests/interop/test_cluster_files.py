@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benches.processes import ROOT, JavaPeer, PeerUnavailable
+from benches.processes import JavaPeer
 
 from headrace._agent.storage import DirectoryStorage
 from headrace.cluster.files.mark_file import read_mark_fields
@@ -19,7 +19,6 @@ from headrace.cluster.protocol.messages import decode, encode, schema
 from headrace.sbe._model import EnumType
 from tests.cli.test_cluster_member import run as ours
 from tests.helpers import TIMEOUT_S
-from tests.interop.short_lived import ShortLivedJava
 
 pytestmark = pytest.mark.interop
 
@@ -27,20 +26,10 @@ pytestmark = pytest.mark.interop
 VERSION = 16
 
 
-@pytest.fixture(scope="module")
-def peer(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
-    """The program that has the reference's codecs."""
-    source = ROOT / "tests" / "interop" / "java" / "ClusterFiles.java"
-    try:
-        return ShortLivedJava(tmp_path_factory.mktemp("cluster-files"), source)
-    except PeerUnavailable as reason:
-        pytest.skip(f"interoperability: {reason}")
-
-
-def run(peer: JavaPeer, *args: str, lines: str = "") -> list[str]:
+def run(java: JavaPeer, *args: str, lines: str = "") -> list[str]:
     """What the program printed."""
     finished = subprocess.run(
-        peer.command("ClusterFiles", *args),
+        java.command("ClusterFiles", *args),
         input=lines,
         capture_output=True,
         text=True,
@@ -68,7 +57,7 @@ def steps_of(body: Any, number: Iterator[int]) -> Iterator[str]:
         yield f"text {data.name} text-{value}" if data.encoding else f"data {data.name} {value:08x}"
 
 
-def test_each_message_has_the_bytes_that_the_references_codecs_write(peer: JavaPeer) -> None:
+def test_each_message_has_the_bytes_that_the_references_codecs_write(java: JavaPeer) -> None:
     """Each is written by them, read by us, and written again."""
     # Those from 120 on are ours alone.
     messages = [one for one in schema().model.messages if one.template_id < 120]
@@ -76,7 +65,7 @@ def test_each_message_has_the_bytes_that_the_references_codecs_write(peer: JavaP
     counter = itertools.count(1)
     for message in messages:
         lines += [f"message {message.name}", *steps_of(message.body, counter), "end"]
-    written = run(peer, "messages", lines="\n".join(lines) + "\n")
+    written = run(java, "messages", lines="\n".join(lines) + "\n")
     assert len(written) == len(messages) == 54
     for message, text in zip(messages, written, strict=True):
         data = bytes.fromhex(text)
@@ -126,33 +115,33 @@ def make(log: RecordingLog) -> None:
     log.invalidate_latest_snapshot()
 
 
-def test_recording_logs_of_both_have_the_same_entries_for_both(peer: JavaPeer, tmp_path: Path) -> None:
+def test_recording_logs_of_both_have_the_same_entries_for_both(java: JavaPeer, tmp_path: Path) -> None:
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
     theirs.mkdir()
     ours.mkdir()
-    printed = run(peer, "make", str(theirs))
+    printed = run(java, "make", str(theirs))
     with RecordingLog(DirectoryStorage(theirs), read_only=True) as log:
         assert [line_of(entry) for entry in log] == printed
     with RecordingLog(DirectoryStorage(ours)) as log:
         make(log)
         entries = [line_of(entry) for entry in log]
     assert entries == printed
-    assert run(peer, "entries", str(ours)) == printed
+    assert run(java, "entries", str(ours)) == printed
 
 
-def test_a_snapshot_that_either_invalidates_is_invalid_for_the_other(peer: JavaPeer, tmp_path: Path) -> None:
-    run(peer, "make", str(tmp_path))
+def test_a_snapshot_that_either_invalidates_is_invalid_for_the_other(java: JavaPeer, tmp_path: Path) -> None:
+    run(java, "make", str(tmp_path))
     with RecordingLog(DirectoryStorage(tmp_path)) as log:
         assert log.invalidate_latest_snapshot()
         entries = [line_of(entry) for entry in log]
         assert log.latest_snapshot(1) == []
-    assert run(peer, "entries", str(tmp_path)) == entries
+    assert run(java, "entries", str(tmp_path)) == entries
 
 
 def test_our_commands_read_and_change_a_recording_log_of_the_reference(
-    peer: JavaPeer, tmp_path: Path
+    java: JavaPeer, tmp_path: Path
 ) -> None:
-    printed = run(peer, "make", str(tmp_path))
+    printed = run(java, "make", str(tmp_path))
     listed = [json.loads(line) for line in ours("recording-log", tmp_path, "--json").stdout.splitlines()]
     assert [f"{one['recording_id']} {one['leadership_term_id']}" for one in listed] == [
         " ".join(line.split()[:2]) for line in printed
@@ -160,27 +149,27 @@ def test_our_commands_read_and_change_a_recording_log_of_the_reference(
     assert [one["is_valid"] for one in listed] == [line.split()[7] == "true" for line in printed]
     ours("sort", tmp_path)
     ours("invalidate-latest-snapshot", tmp_path, "--yes")
-    entries = [line.split() for line in run(peer, "entries", str(tmp_path))]
+    entries = [line.split() for line in run(java, "entries", str(tmp_path))]
     # Whatever one invalidates, the other does not bring back.
     assert [int(one[0]) for one in entries if one[7] == "true"] == [7, 7]
     assert "no snapshot" in ours("invalidate-latest-snapshot", tmp_path, "--yes", status=255).stderr
 
 
-def test_a_vote_that_either_noted_is_known_to_the_other(peer: JavaPeer, tmp_path: Path) -> None:
+def test_a_vote_that_either_noted_is_known_to_the_other(java: JavaPeer, tmp_path: Path) -> None:
     storage = DirectoryStorage(tmp_path)
-    assert run(peer, "vote", str(tmp_path), "4") == ["4 1700000000000 640"]
+    assert run(java, "vote", str(tmp_path), "4") == ["4 1700000000000 640"]
     with NodeStateFile(storage) as state:
         assert state.candidate_term == CandidateTerm(4, 1_700_000_000_000, 640)
         state.vote(CandidateTerm(5, 1_700_000_000_001, 1280))
-    assert run(peer, "votes", str(tmp_path)) == ["5 1700000000001 1280"]
+    assert run(java, "votes", str(tmp_path)) == ["5 1700000000001 1280"]
     (tmp_path / NODE_STATE_NAME).unlink()
     with NodeStateFile(storage) as state:
         state.vote(CandidateTerm(6, 7, 8))
-    assert run(peer, "votes", str(tmp_path)) == ["6 7 8"]
+    assert run(java, "votes", str(tmp_path)) == ["6 7 8"]
 
 
-def test_the_mark_file_of_the_reference_says_the_same_to_us(peer: JavaPeer, tmp_path: Path) -> None:
-    run(peer, "mark", str(tmp_path))
+def test_the_mark_file_of_the_reference_says_the_same_to_us(java: JavaPeer, tmp_path: Path) -> None:
+    run(java, "mark", str(tmp_path))
     mark = read_mark_fields(DirectoryStorage(tmp_path))
     assert mark is not None
     assert (mark.component, mark.member_id, mark.service_id, mark.cluster_id) == (

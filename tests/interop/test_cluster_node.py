@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benches.processes import ROOT, JavaPeer, PeerUnavailable, background, fresh_directory, output
+from benches.processes import JavaPeer, background, fresh_directory, output
 
 from headrace.cluster import ClusterClient, ClusterNode, ConsensusModule, ServiceContainer
 from headrace.cluster.common.counters import ClusterCounter
@@ -19,26 +19,12 @@ from tests.helpers import TIMEOUT_S, await_true
 from tests.interop.asking import Asking
 from tests.interop.counter_service import LATER, Counter, mixed
 from tests.interop.programs import Program
-from tests.interop.short_lived import ShortLivedJava
 from tests.ports import free_endpoint, free_port
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 UDP = "aeron:udp?endpoint=127.0.0.1:0"
 IPC = "aeron:ipc"
-
-
-@pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
-    """The reference's newest published artifacts; skips where Maven cannot bring them."""
-    sources = [
-        ROOT / "tests" / "interop" / "java" / f"{name}.java"
-        for name in ("CounterService", "ClusterCaller", "MicrosecondClock")
-    ]
-    try:
-        return ShortLivedJava(tmp_path_factory.mktemp("java-cluster-node"), *sources)
-    except PeerUnavailable as reason:
-        pytest.skip(f"interoperability: {reason}")
 
 
 @contextmanager

@@ -6,28 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from benches.processes import ROOT, JavaPeer, PeerUnavailable
+from benches.processes import JavaPeer
 
 import headrace
 from headrace.cluster.common.counters import ClusterCounter
 from tests.helpers import await_true
 from tests.interop.members import EGRESS, Member, endpoints, running_cluster
-from tests.interop.short_lived import ShortLivedJava
 from tests.interop.test_cluster_node import call, java_program, tool
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
-
-
-@pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
-    """The reference's newest published artifacts; skips where Maven cannot bring them."""
-    sources = [
-        ROOT / "tests" / "interop" / "java" / f"{name}.java" for name in ("ClusterCaller", "ClusterEcho")
-    ]
-    try:
-        return ShortLivedJava(tmp_path_factory.mktemp("java-clients"), *sources)
-    except PeerUnavailable as reason:
-        pytest.skip(f"interoperability: {reason}")
 
 
 @pytest.fixture(scope="module")

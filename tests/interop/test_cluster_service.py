@@ -10,26 +10,15 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from benches.processes import ROOT, JavaPeer, PeerUnavailable, background, fresh_directory, output
+from benches.processes import JavaPeer, background, fresh_directory, output
 
 from headrace.cluster import ServiceContainer
 from tests.helpers import TIMEOUT_S
 from tests.interop.echo_service import Echo
-from tests.interop.short_lived import ShortLivedJava
 from tests.ports import free_port
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 HOST = "127.0.0.1"
-
-
-@pytest.fixture(scope="module")
-def peer(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
-    """The reference, with a client that insists on echoes."""
-    source = ROOT / "tests" / "interop" / "java" / "ClusterEcho.java"
-    try:
-        return ShortLivedJava(tmp_path_factory.mktemp("cluster-echo"), source)
-    except PeerUnavailable as reason:
-        pytest.skip(f"interoperability: {reason}")
 
 
 class Node:
@@ -37,7 +26,7 @@ class Node:
 
     def __init__(
         self,
-        peer: JavaPeer,
+        java: JavaPeer,
         base: Path,
         member_id: int,
         members: str,
@@ -47,7 +36,7 @@ class Node:
         self.aeron = fresh_directory(f"cluster-{member_id}")
         self.archive, self.cluster = base / f"archive-{member_id}", base / f"cluster-{member_id}"
         self.member_id = member_id
-        self._command = peer.command(
+        self._command = java.command(
             "io.aeron.cluster.ClusteredMediaDriver",
             properties={
                 "aeron.dir": str(self.aeron),
@@ -83,23 +72,23 @@ class Node:
 
 
 def nodes(
-    peer: JavaPeer, base: Path, count: int, properties: Mapping[str, str] | None = None
+    java: JavaPeer, base: Path, count: int, properties: Mapping[str, str] | None = None
 ) -> tuple[list[Node], str]:
     ports = [[free_port() for _ in range(5)] for _ in range(count)]
     members = "|".join(f"{i}," + ",".join(f"{HOST}:{port}" for port in each) for i, each in enumerate(ports))
     ingress = ",".join(f"{i}={HOST}:{each[0]}" for i, each in enumerate(ports))
-    made = [Node(peer, base, i, members, each[4], properties or {}) for i, each in enumerate(ports)]
+    made = [Node(java, base, i, members, each[4], properties or {}) for i, each in enumerate(ports)]
     return made, ingress
 
 
-def echoes(peer: JavaPeer, node: Node, ingress: str, first: int, end: int) -> None:
-    lines = output(peer.command("ClusterEcho", node.aeron, ingress, first, end, 0))
+def echoes(java: JavaPeer, node: Node, ingress: str, first: int, end: int) -> None:
+    lines = output(java.command("ClusterEcho", node.aeron, ingress, first, end, 0))
     assert lines[-1] == f"DONE {end}", lines
 
 
-def tool(peer: JavaPeer, node: Node, command: str) -> str:
+def tool(java: JavaPeer, node: Node, command: str) -> str:
     finished = subprocess.run(
-        peer.command("io.aeron.cluster.ClusterTool", node.cluster, command),
+        java.command("io.aeron.cluster.ClusterTool", node.cluster, command),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -116,27 +105,27 @@ def until(condition: Callable[[], object], what: str) -> None:
         time.sleep(0.01)
 
 
-def test_echo_snapshot_and_a_restart_from_it(peer: JavaPeer, tmp_path: Path) -> None:
-    (node,), ingress = nodes(peer, tmp_path, 1)
+def test_echo_snapshot_and_a_restart_from_it(java: JavaPeer, tmp_path: Path) -> None:
+    (node,), ingress = nodes(java, tmp_path, 1)
     errors: list[str] = []
     service = Echo()
     with node.running() as process, container(node, service, errors) as first:
-        echoes(peer, node, ingress, 0, 1000)
+        echoes(java, node, ingress, 0, 1000)
         assert service.count == 1000
         assert service.refused == []
         until(lambda: service.timers == 10, "timers")
         until(lambda: len(service.self_messages) == 10, "messages to itself")
-        assert "SNAPSHOT" in tool(peer, node, "snapshot")
-        echoes(peer, node, ingress, 1000, 1100)
-        assert "Consensus Module Snapshot End" in tool(peer, node, "describe-latest-cm-snapshot")
-        assert "SHUTDOWN" in tool(peer, node, "shutdown")
+        assert "SNAPSHOT" in tool(java, node, "snapshot")
+        echoes(java, node, ingress, 1000, 1100)
+        assert "Consensus Module Snapshot End" in tool(java, node, "describe-latest-cm-snapshot")
+        assert "SHUTDOWN" in tool(java, node, "shutdown")
         assert first.join(TIMEOUT_S)
         assert first.failure is None
         process.wait(TIMEOUT_S)
     assert errors == []
     again = Echo()
     with node.running(), container(node, again, errors):
-        echoes(peer, node, ingress, 1100, 1200)
+        echoes(java, node, ingress, 1100, 1200)
         assert again.restored == 1100
         assert again.count == 1200
         assert again.last.keys() >= service.last.keys()
@@ -151,18 +140,18 @@ def container(node: Node, service: Echo, errors: list[str]) -> Iterator[ServiceC
         yield made
 
 
-def test_three_nodes_lose_their_leader(peer: JavaPeer, tmp_path: Path) -> None:
-    members, ingress = nodes(peer, tmp_path, 3)
+def test_three_nodes_lose_their_leader(java: JavaPeer, tmp_path: Path) -> None:
+    members, ingress = nodes(java, tmp_path, 3)
     services = [Echo() for _ in members]
     errors: list[str] = []
     with ExitStack() as stack:
-        client_driver = stack.enter_context(peer.driver("cluster-client", "SHARED"))
+        client_driver = stack.enter_context(java.driver("cluster-client", "SHARED"))
         processes = [stack.enter_context(node.running()) for node in members]
         containers = [
             stack.enter_context(container(node, service, errors))
             for node, service in zip(members, services, strict=True)
         ]
-        command = peer.command("ClusterEcho", client_driver, ingress, 0, 3000, 1)
+        command = java.command("ClusterEcho", client_driver, ingress, 0, 3000, 1)
         client = stack.enter_context(
             subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         )

@@ -10,27 +10,16 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from benches.processes import ROOT, JavaPeer, PeerUnavailable
+from benches.processes import JavaPeer
 
 from headrace.cluster import ClusterClient
 from tests.helpers import TIMEOUT_S, await_true
 from tests.interop.programs import Program
-from tests.interop.short_lived import ShortLivedJava
 from tests.interop.test_cluster_node import again_and_again, tool
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 MODULE = [sys.executable, "-m", "tests.interop.timer_service"]
-
-
-@pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
-    """The reference's newest published artifacts; skips where Maven cannot bring them."""
-    source = ROOT / "tests" / "interop" / "java" / "TimerService.java"
-    try:
-        return ShortLivedJava(tmp_path_factory.mktemp("java-cluster-timers"), source)
-    except PeerUnavailable as reason:
-        pytest.skip(f"interoperability: {reason}")
 
 
 class Timers:

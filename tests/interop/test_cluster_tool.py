@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benches.processes import ROOT, JavaPeer, PeerUnavailable
+from benches.processes import JavaPeer
 
 from headrace.cluster import ClusterNode
 from headrace.cluster.files.recording_log import RECORDING_LOG_NAME
@@ -18,23 +18,12 @@ from tests.cli.test_cluster_member import run
 from tests.helpers import TIMEOUT_S, await_true
 from tests.interop.counter_service import Counter
 from tests.interop.members import running_cluster
-from tests.interop.short_lived import ShortLivedJava
 from tests.ports import free_endpoint
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 FAILED = 255
 RECORD_LENGTH = 64
-
-
-@pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
-    """The reference's newest published artifacts; skips where Maven cannot bring them."""
-    source = ROOT / "tests" / "interop" / "java" / "EchoMember.java"
-    try:
-        return ShortLivedJava(tmp_path_factory.mktemp("java-cluster-tool"), source)
-    except PeerUnavailable as reason:
-        pytest.skip(f"interoperability: {reason}")
 
 
 def tool(java: JavaPeer, directory: Path, *words: object, status: int = 0, **properties: str) -> str:

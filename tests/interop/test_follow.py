@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from benches.processes import ROOT, JavaPeer, PeerUnavailable, background, fresh_directory
+from benches.processes import JavaPeer, background, fresh_directory
 
 import headrace
 from headrace.archive import Archive
 from tests.helpers import TIMEOUT_S, await_true
-from tests.interop.short_lived import ShortLivedJava
 from tests.ports import free_endpoint
 
 pytestmark = pytest.mark.interop
@@ -22,17 +21,6 @@ COUNT = 2000
 LATER = 500
 OUR_CONTROL = f"aeron:udp?endpoint={free_endpoint()}"
 ANY_PORT = "aeron:udp?endpoint=127.0.0.1:0"
-
-
-@pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
-    """The reference's newest published artifacts; skips where Maven cannot bring them."""
-    java = ROOT / "tests" / "interop" / "java"
-    sources = java / "ArchiveFollower.java", java / "ArchiveResponder.java"
-    try:
-        return ShortLivedJava(tmp_path_factory.mktemp("java-follower"), *sources)
-    except PeerUnavailable as reason:
-        pytest.skip(f"interoperability: {reason}")
 
 
 def payload(number: int) -> bytes:

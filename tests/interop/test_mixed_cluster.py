@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from benches.processes import ROOT, JavaPeer, PeerUnavailable, output
+from benches.processes import JavaPeer, output
 
 import headrace
 from headrace.archive.files import ArchiveDirectory
@@ -23,7 +23,6 @@ from headrace.cluster.member.states import ModuleState
 from tests.cli.test_cluster_member import run
 from tests.helpers import TIMEOUT_S, await_true
 from tests.interop.members import Member, connect, endpoints, running_cluster
-from tests.interop.short_lived import ShortLivedJava
 from tests.interop.test_cluster_node import tool
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -31,17 +30,6 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 RECORDING_POSITION = 100
 # How long nothing comes any more from a leader that is gone.
 QUIET_S = 5.0
-
-
-@pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
-    """The reference's newest published artifacts; skips where Maven cannot bring them."""
-    names = ("CounterService", "ClusterCaller", "ClusterEcho")
-    sources = [ROOT / "tests" / "interop" / "java" / f"{name}.java" for name in names]
-    try:
-        return ShortLivedJava(tmp_path_factory.mktemp("java-mixed-cluster"), *sources)
-    except PeerUnavailable as reason:
-        pytest.skip(f"interoperability: {reason}")
 
 
 @dataclass

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from benches.processes import ROOT, JavaPeer, PeerUnavailable, background, fresh_directory
+from benches.processes import JavaPeer, background, fresh_directory
 
 import headrace
 from headrace.archive import Archive, ArchiveError, ErrorCode, RecordingSignal, extension_channel
 from tests.helpers import TIMEOUT_S
-from tests.interop.short_lived import ShortLivedJava
 from tests.interop.test_archive import ANY_PORT, run_java
 from tests.ports import free_endpoint
 
@@ -33,16 +32,6 @@ class Place:
     driver: Path
     files: Path
     control: str
-
-
-@pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
-    """The newest published artifacts of Aeron; skips where Maven cannot bring them."""
-    source = ROOT / "tests" / "interop" / "java" / "ArchiveReplication.java"
-    try:
-        return ShortLivedJava(tmp_path_factory.mktemp("java-replication"), source)
-    except PeerUnavailable as reason:
-        pytest.skip(f"interoperability: {reason}")
 
 
 @contextmanager

@@ -5,11 +5,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from benches.processes import ROOT, JavaPeer, PeerUnavailable, background, fresh_directory
+from benches.processes import JavaPeer, background, fresh_directory
 
 import headrace
 from headrace.archive import Archive, ErrorCode, RecordingSignal, extension_channel, files
-from tests.interop.short_lived import ShortLivedJava
 from tests.interop.test_archive import ANY_PORT, run_java
 from tests.ports import free_endpoint
 
@@ -22,16 +21,6 @@ SEGMENT = 64 * 1024
 # So many messages, each with its header, fill a segment file to its last byte.
 FRAME = 1024
 PER_SEGMENT = SEGMENT // FRAME
-
-
-@pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> JavaPeer:
-    """The newest published artifacts of Aeron; skips where Maven cannot bring them."""
-    source = ROOT / "tests" / "interop" / "java" / "ArchiveSegments.java"
-    try:
-        return ShortLivedJava(tmp_path_factory.mktemp("java-segments"), source)
-    except PeerUnavailable as reason:
-        pytest.skip(f"interoperability: {reason}")
 
 
 @contextmanager
