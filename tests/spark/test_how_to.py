@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.system, pytest.mark.slow]
 PAGE = ROOT / "docs/user/how-to/spark.md"
 BLOCKS = re.findall(r"```(python|sql|sh)\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
 # The program about a cluster's log is run in test_cluster_log.py.
-READ, READ_BY_REPLAY, DECODE, _CLUSTER_LOG, FOLLOW, DELTA, PUBLISH, TAKE = [
+READ, READ_BY_REPLAY, DECODE, DEAD_LETTERS, _CLUSTER_LOG, FOLLOW, DELTA, PUBLISH, TAKE = [
     text for kind, text in BLOCKS if kind == "python"
 ]
 (STATEMENTS,) = [text for kind, text in BLOCKS if kind == "sql"]
@@ -103,6 +103,15 @@ def test_decode_payloads(spark: SparkSession, tmp_path: Path):
         made = run(DECODE, spark, {"/data/archive": str(directory), "/schemas/market.xml": str(schema)})
         row = made[name].first().asDict()
         assert row == row | expected
+
+
+def test_dead_letters(spark: SparkSession, tmp_path: Path):
+    files = RecordingFiles(tmp_path / "archive")
+    files.append([(b'{"id": 1}', 0), (b"oh", 0)])
+    files.stop()
+    letters = tmp_path / "dead-letters"
+    run(DEAD_LETTERS, spark, {"/data/archive": str(tmp_path / "archive"), "/data/dead-letters": str(letters)})
+    assert [row.payload for row in spark.read.parquet(str(letters)).collect()] == [b"oh"]
 
 
 def test_follow_recordings(spark: SparkSession, archive: Path, tmp_path: Path):
