@@ -50,8 +50,8 @@ pub(crate) struct AddedDestination {
 pub(crate) struct GroupSockets {
     /// The open socket that sends to the group.
     pub transport: Box<dyn Transport>,
-    /// The open socket that answers arrive at. Nothing is sent through it.
-    pub answers: Box<dyn Transport>,
+    /// The open socket that receives feedback. Nothing is sent through it.
+    pub feedback: Box<dyn Transport>,
     /// An address of the interface that the group is reached through.
     pub interface: IpAddr,
 }
@@ -102,7 +102,7 @@ pub(crate) struct SendEndpointSpec {
     pub destinations: SendDestinations,
     /// Where data goes; for error texts.
     pub remote: SocketAddr,
-    /// What a channel to a multicast group has besides; its receivers answer to a socket of its own.
+    /// A multicast group needs a second socket, which receives the feedback of its receivers.
     pub group: Option<SendGroup>,
     /// The channel names a host that may move to another address.
     pub is_re_resolvable: bool,
@@ -114,8 +114,8 @@ pub(crate) struct SendEndpointSpec {
 
 /// What a channel has that sends to a multicast group.
 pub(crate) struct SendGroup {
-    /// The open socket that answers arrive at. Nothing is sent through it.
-    pub answers: Box<dyn Transport>,
+    /// The open socket that receives feedback. Nothing is sent through it.
+    pub feedback: Box<dyn Transport>,
     /// Time to live of the data, for receivers to compare with theirs; 0 if none was asked for.
     pub ttl: u8,
 }
@@ -149,7 +149,8 @@ pub(crate) struct ReceivePathSpec {
     pub transport: Box<dyn Transport>,
     /// The address to which this receiver reports.
     pub control: Option<ControlAddress>,
-    /// Where to answer to, if the socket is in a multicast group; else to where a stream comes from.
+    /// The address for feedback, if the socket is in a multicast group; without it, feedback goes to the source of a
+    /// stream.
     pub group: Option<ReceiveGroup>,
     /// Publishes how datagrams arrive, an [`OffloadMode`](headrace_sys::net::OffloadMode) as a number.
     pub offload_mode: Option<Counter>,

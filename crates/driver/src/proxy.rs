@@ -115,12 +115,12 @@ pub(crate) enum ReceiverCommand {
         /// One session, or all.
         session_id: Option<i32>,
     },
-    /// Something about streams of answers.
-    Answers {
+    /// Something about streams of responses.
+    Responses {
         /// Which channel.
         endpoint: EndpointId,
         /// What.
-        command: AnswersCommand,
+        command: ResponsesCommand,
     },
     /// The conductor made the image that `CreateImage` asked for.
     AddImage {
@@ -140,7 +140,7 @@ pub(crate) enum ReceiverCommand {
     ForgetArrival(SessionName),
     /// A session whose image is over may be joined again. Goes after the `RemoveImage` of the image it cools down from.
     EndCoolDown(SessionName),
-    /// A subscriber refuses the image: answer its publisher with error frames from now on.
+    /// A subscriber refuses the image: send its publisher error frames from now on.
     RejectImage {
         /// Which channel.
         endpoint: EndpointId,
@@ -151,8 +151,8 @@ pub(crate) enum ReceiverCommand {
     },
 }
 
-/// What a receive channel does about streams of answers.
-pub(crate) enum AnswersCommand {
+/// What a receive channel does about streams of responses.
+pub(crate) enum ResponsesCommand {
     /// The session of one is known: ask for its SETUP at the control address.
     Ask {
         /// Which stream.
@@ -160,12 +160,12 @@ pub(crate) enum AnswersCommand {
         /// Which session.
         session_id: i32,
     },
-    /// A publication answers the requests of an image: tell the requester which session it has, until it reads it.
+    /// A publication responds to the requests of an image: tell the requester which session it has, until it reads it.
     Announce {
         /// Which image.
         correlation_id: i64,
         /// The publication. The image does not keep it.
-        answers: Weak<PublicationShared>,
+        responses: Weak<PublicationShared>,
     },
 }
 
@@ -217,8 +217,8 @@ pub(crate) enum ConductorRequest {
         /// Who said it.
         source: SocketAddr,
     },
-    /// A receiver of requests said on which session the answers come. It repeats it until they are read.
-    AnswersAnnounced {
+    /// A receiver of requests said on which session the responses come. It repeats it until they are read.
+    ResponsesAnnounced {
         /// Which subscription reads them.
         subscription_id: i64,
         /// Their session.

@@ -649,7 +649,7 @@ fn congestion_control_and_group_tag_of_subscriptions() {
 }
 
 #[test]
-fn publications_say_what_they_answer_or_who_reads_the_answers() {
+fn publications_say_what_they_respond_to_or_who_reads_the_responses() {
     let correlation = |params: &str| {
         let params = ipc_publication(params).expect(params);
         (params.is_response, params.response_correlation)

@@ -219,7 +219,7 @@ fn combinations_that_mean_nothing() {
         ),
         (
             "aeron:udp?endpoint=224.0.1.1:40123|control-mode=response",
-            "a stream of answers has one receiver",
+            "a stream of responses has one receiver",
         ),
     ] {
         refused(Publication, text, InvalidChannel, words);
@@ -301,7 +301,7 @@ fn publications_with_several_destinations() {
 }
 
 #[test]
-fn streams_of_answers_go_to_no_address_that_the_channel_names() {
+fn streams_of_responses_go_to_no_address_that_the_channel_names() {
     let text = "aeron:udp?control=localhost:24325|control-mode=response";
     for role in [ChannelRole::Publication, ChannelRole::Subscription] {
         let channel = parse_as(role, text).expect(text);
@@ -311,15 +311,15 @@ fn streams_of_answers_go_to_no_address_that_the_channel_names() {
         assert_eq!(channel.remote, "0.0.0.0:0".parse().unwrap());
         assert_eq!(channel.canonical_form, "UDP-localhost:24325-0.0.0.0:0");
     }
-    let answers = publication(text);
+    let responses = publication(text);
     let dynamic = publication("aeron:udp?control=localhost:24325|control-mode=dynamic");
-    assert_eq!(answers.check_carries_answers(&answers), Ok(()));
+    assert_eq!(responses.check_carries_responses(&responses), Ok(()));
     assert_eq!(
-        publication("aeron:udp?tags=5").check_carries_answers(&answers),
+        publication("aeron:udp?tags=5").check_carries_responses(&responses),
         Ok(())
     );
-    for (one, other) in [(&answers, &dynamic), (&dynamic, &answers)] {
-        let error = one.check_carries_answers(other).expect_err("one of the two");
+    for (one, other) in [(&responses, &dynamic), (&dynamic, &responses)] {
+        let error = one.check_carries_responses(other).expect_err("one of the two");
         assert!(
             error.message.contains(&other.uri) && error.message.contains(&one.uri),
             "{error}"

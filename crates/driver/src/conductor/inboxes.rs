@@ -6,10 +6,10 @@ use headrace_protocol::ErrorCode;
 use headrace_protocol::event::{Event, PublicationError};
 use headrace_protocol::frame::ErrorFrame;
 
-use super::answers;
 use super::commands::{CommandRing, Progress};
 use super::context::Context;
 use super::images::Arrival;
+use super::responses;
 use super::rooms::Rooms;
 use crate::errors::ErrorGroup;
 use crate::mailbox::Inbox;
@@ -134,10 +134,10 @@ impl Inboxes {
                         ring.next_id()
                     });
             }
-            ConductorRequest::AnswersAnnounced {
+            ConductorRequest::ResponsesAnnounced {
                 subscription_id,
                 session_id,
-            } => answers::on_announced(rooms, subscription_id, session_id),
+            } => responses::on_announced(rooms, subscription_id, session_id),
             ConductorRequest::PublicationError {
                 registration_id,
                 frame,

@@ -5,7 +5,6 @@
 //! commands. Only a command that waits for a name server steps aside: those after it continue, and are answered before
 //! it.
 
-mod answers;
 mod channels;
 mod clients;
 mod commands;
@@ -20,6 +19,7 @@ mod marks;
 mod origin;
 mod publications;
 mod quiet;
+mod responses;
 mod rooms;
 mod shown_paths;
 mod strategies;

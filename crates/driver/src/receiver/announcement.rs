@@ -1,8 +1,8 @@
-//! Tells a requester on which session the answers to it come.
+//! Tells a requester on which session the responses to it come.
 //!
-//! The frame goes out at once, and again at each status message time-out, until a receiver reads the answers or their
-//! stream ends. It does so again when that receiver is lost. Where several publications answer, each is told of when those
-//! before it have ended.
+//! The frame goes out at once, and again at each status message time-out, until a receiver reads the responses or their
+//! stream ends. It does so again when that receiver is lost. Where several publications respond, each is told of when
+//! those before it have ended.
 
 use std::sync::{Arc, Weak};
 
@@ -10,27 +10,27 @@ use headrace_protocol::frame::ResponseSetup;
 
 use crate::shared::{ImageShared, PublicationShared};
 
-/// The streams of answers to a requester.
+/// The streams of responses to a requester.
 #[derive(Default)]
 pub(super) struct Announcement {
     /// In the order in which they were made. The requester is told of the first one that lives.
-    answers: Vec<Weak<PublicationShared>>,
+    responses: Vec<Weak<PublicationShared>>,
     last_sent_ns: Option<i64>,
 }
 
 impl Announcement {
-    pub(super) fn add(&mut self, answers: Weak<PublicationShared>) {
-        self.answers.push(answers);
+    pub(super) fn add(&mut self, responses: Weak<PublicationShared>) {
+        self.responses.push(responses);
         self.last_sent_ns = None;
     }
 
     /// The first that lives. Those that have ended are forgotten, and the requester is told of the next one at once.
     fn first(&mut self) -> Option<Arc<PublicationShared>> {
-        while let Some(first) = self.answers.first() {
+        while let Some(first) = self.responses.first() {
             match first.upgrade() {
-                Some(answers) if !answers.is_end_of_stream() => return Some(answers),
+                Some(responses) if !responses.is_end_of_stream() => return Some(responses),
                 _ => {
-                    self.answers.remove(0);
+                    self.responses.remove(0);
                     self.last_sent_ns = None;
                 }
             }
@@ -45,11 +45,11 @@ impl Announcement {
         now_ns: i64,
         interval_ns: i64,
     ) -> Option<ResponseSetup> {
-        let answers = self.first()?;
+        let responses = self.first()?;
         let is_due = self
             .last_sent_ns
             .is_none_or(|last_ns| now_ns - last_ns > interval_ns);
-        if !is_due || answers.has_receivers() {
+        if !is_due || responses.has_receivers() {
             return None;
         }
         self.last_sent_ns = Some(now_ns);
@@ -57,7 +57,7 @@ impl Announcement {
             flags: 0,
             session_id: requests.session_id,
             stream_id: requests.stream_id,
-            response_session_id: answers.session_id,
+            response_session_id: responses.session_id,
         })
     }
 }

@@ -1,6 +1,6 @@
-//! The connections to which an image replies: one for each path of its channel.
+//! The connections over which an image sends feedback: one for each path of its channel.
 //!
-//! | channel | connections | answered |
+//! | channel | connections | get feedback |
 //! |---|---|---|
 //! | with one socket | one | always, at the group's control address or where the SETUP came from, or from where the stream comes once that sender has been silent for 5 s |
 //! | whose destinations clients add | one for each that is there | while it is heard, at the group's control address or where its packets come from |
@@ -29,11 +29,11 @@ pub(super) struct Source {
 struct Connection {
     /// None until something was heard.
     control: Option<SocketAddr>,
-    /// Answers go to the group, wherever its packets come from.
+    /// Feedback goes to the group, wherever its packets come from.
     is_fixed: bool,
     since_ns: i64,
     last_frame_ns: Option<i64>,
-    /// When the one that is answered said something last.
+    /// When the sender that gets the feedback was last heard.
     control_heard_ns: i64,
     end_of_stream_position: Option<i64>,
     asked_ns: Option<i64>,
@@ -62,8 +62,9 @@ impl Connection {
             .is_some_and(|last_ns| now_ns - last_ns <= LIVE_NS)
     }
 
-    /// The first to be heard is answered, and the one that speaks when it has been silent for long: a stranger that knows
-    /// the stream does not take over the answers to a sender that lives. True for one that is answered from now on.
+    /// Feedback goes to the first sender that is heard, and to the next one once that has been silent for long: a
+    /// stranger that knows the stream does not take over the feedback to a sender that lives. True if this sender gets
+    /// it from now on.
     #[inline]
     fn on_frame(&mut self, address: SocketAddr, now_ns: i64) -> bool {
         self.last_frame_ns = Some(now_ns);
@@ -143,7 +144,7 @@ impl Connections {
     }
 
     /// Something of the stream came that says its sender lives. True where a path brings something after a silence, or
-    /// another sender is answered from now on.
+    /// another sender gets the feedback from now on.
     #[inline]
     pub(super) fn on_frame(&mut self, source: Source, now_ns: i64) -> bool {
         let Some(Some(connection)) = self.list.get_mut(source.path) else {
@@ -171,19 +172,19 @@ impl Connections {
         is_due
     }
 
-    /// Each path that is answered on, with the address to answer to.
-    pub(super) fn answered(&self, now_ns: i64) -> impl Iterator<Item = Source> {
+    /// Each path that feedback goes over, with its address.
+    pub(super) fn feedback_targets(&self, now_ns: i64) -> impl Iterator<Item = Source> {
         let is_single = self.is_single;
         let each = self.list.iter().enumerate();
         each.filter_map(move |(path, connection)| {
             let connection = connection.as_ref()?;
-            let is_answered = is_single || connection.is_live(now_ns);
-            let address = connection.control.filter(|_| is_answered)?;
+            let is_target = is_single || connection.is_live(now_ns);
+            let address = connection.control.filter(|_| is_target)?;
             Some(Source { path, address })
         })
     }
 
-    /// Where to answer what came on a path.
+    /// The address for feedback to the sender on a path.
     pub(super) fn on_path(&self, path: usize) -> Option<Source> {
         let address = self.list.get(path)?.as_ref()?.control?;
         Some(Source { path, address })
@@ -237,8 +238,8 @@ mod tests {
         }
     }
 
-    fn answered(connections: &Connections, now_ns: i64) -> Vec<Source> {
-        connections.answered(now_ns).collect()
+    fn feedback_targets(connections: &Connections, now_ns: i64) -> Vec<Source> {
+        connections.feedback_targets(now_ns).collect()
     }
 
     /// Paths 0 and 1, added at time 0.
@@ -250,34 +251,37 @@ mod tests {
     }
 
     #[test]
-    fn the_only_path_is_answered_however_long_it_is_silent() {
+    fn the_only_path_gets_feedback_however_long_it_is_silent() {
         let mut connections = Connections::single(at(1), None, 0);
-        assert_eq!(answered(&connections, 99 * SECOND), [source(0, 1)]);
+        assert_eq!(feedback_targets(&connections, 99 * SECOND), [source(0, 1)]);
         let mut group = Connections::single(at(1), Some(at(9)), 0);
         assert!(!group.on_frame(source(0, 1), 10 * SECOND));
-        assert_eq!(answered(&group, 99 * SECOND), [source(0, 9)]);
+        assert_eq!(feedback_targets(&group, 99 * SECOND), [source(0, 9)]);
         assert_eq!(connections.end_of_stream(99 * SECOND), None);
         connections.on_end_of_stream(0, 64);
         assert_eq!(connections.end_of_stream(0), Some(64));
     }
 
     #[test]
-    fn a_path_is_answered_once_it_is_heard_and_until_it_is_silent() {
+    fn a_path_gets_feedback_once_it_is_heard_and_until_it_is_silent() {
         let mut connections = two();
-        assert_eq!(answered(&connections, 0), []);
+        assert_eq!(feedback_targets(&connections, 0), []);
         connections.on_frame(source(1, 7), SECOND);
-        assert_eq!(answered(&connections, SECOND), [source(1, 7)]);
+        assert_eq!(feedback_targets(&connections, SECOND), [source(1, 7)]);
         connections.on_frame(source(0, 5), 2 * SECOND);
-        assert_eq!(answered(&connections, 6 * SECOND), [source(0, 5), source(1, 7)]);
-        assert_eq!(answered(&connections, 6 * SECOND + 1), [source(0, 5)]);
+        assert_eq!(
+            feedback_targets(&connections, 6 * SECOND),
+            [source(0, 5), source(1, 7)]
+        );
+        assert_eq!(feedback_targets(&connections, 6 * SECOND + 1), [source(0, 5)]);
         assert_eq!(connections.active_count(6 * SECOND, 5 * SECOND), 2);
         assert_eq!(connections.active_count(6 * SECOND + 1, 5 * SECOND), 1);
         connections.remove(0);
-        assert_eq!(answered(&connections, 6 * SECOND + 1), []);
+        assert_eq!(feedback_targets(&connections, 6 * SECOND + 1), []);
     }
 
     #[test]
-    fn a_stranger_takes_over_only_the_answers_to_a_silent_sender() {
+    fn a_stranger_takes_over_only_the_feedback_to_a_silent_sender() {
         let mut connections = two();
         connections.on_frame(source(0, 5), 0);
         connections.on_frame(source(0, 99), SECOND);
@@ -288,7 +292,7 @@ mod tests {
 
     /// A publisher is started again, or its packets come through another port, while those of the old one are on the way.
     #[test]
-    fn one_that_speaks_all_the_time_is_answered_when_the_sender_before_it_is_silent() {
+    fn one_that_speaks_all_the_time_gets_feedback_when_the_sender_before_it_is_silent() {
         for mut connections in [two(), Connections::single(at(5), None, 0)] {
             connections.on_frame(source(0, 5), 0);
             for tenths in 1..=50 {
@@ -303,10 +307,10 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_answered_at_its_control_address_at_once() {
+    fn a_group_gets_feedback_at_its_control_address_at_once() {
         let mut connections = Connections::several();
         connections.add(0, Some(at(9)), 0);
-        assert_eq!(answered(&connections, 0), [source(0, 9)]);
+        assert_eq!(feedback_targets(&connections, 0), [source(0, 9)]);
         assert_eq!(connections.active_count(0, SECOND), 0, "nothing was heard");
         connections.on_frame(source(0, 5), 9 * SECOND);
         assert_eq!(connections.on_path(0), Some(source(0, 9)));
@@ -357,6 +361,6 @@ mod tests {
             connections.remove(path);
             assert_eq!(connections.on_path(path), None);
         }
-        assert_eq!(answered(&connections, 0), []);
+        assert_eq!(feedback_targets(&connections, 0), []);
     }
 }

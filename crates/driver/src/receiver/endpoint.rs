@@ -22,7 +22,7 @@ use super::pending_setups::PendingSetups;
 use crate::endpoint::{EndpointId, ONLY_PATH, ReceiveEndpointSpec, ReceivePathSpec};
 use crate::event_recorder::Reason;
 use crate::names::Following;
-use crate::proxy::{AnswersCommand, ConductorProxy, ConductorRequest, SessionName};
+use crate::proxy::{ConductorProxy, ConductorRequest, ResponsesCommand, SessionName};
 use crate::shared::{ImageShared, ImageState};
 use crate::transport;
 
@@ -31,7 +31,7 @@ const MESSAGES_A_POLL_MAX: usize = 64;
 
 /// Images of one channel that send in one turn: fewer than `SENDS_A_TURN`, since a sender that has much to send looks every
 /// few turns for what comes back.
-const ANSWERS_A_TURN: usize = 16;
+const FEEDBACK_A_TURN: usize = 16;
 
 /// A receive channel in the receiver's hands.
 pub(super) struct ReceiveEndpoint {
@@ -173,7 +173,9 @@ impl ReceiveEndpoint {
         });
         shared.advance_to(ImageState::Active, "taken over by the receiver");
         let connections = self.connections(shared.source, now_ns);
-        let is_named = self.paths.answers_as_named(shared.source_path, shared.source);
+        let is_named = self
+            .paths
+            .sends_feedback_as_named(shared.source_path, shared.source);
         let mut image = ReceiverImage::new(shared, connections, is_named, now_ns);
         if !self.dispatcher.add_image(session_id, stream_id, slot) {
             image.deactivate(NO_SUBSCRIPTION); // it went while the image was being made
@@ -181,7 +183,7 @@ impl ReceiveEndpoint {
         self.images[slot] = Some(image);
     }
 
-    /// Where a new image is answered whose SETUP came from `source`.
+    /// The connections over which a new image sends feedback, if its SETUP came from `source`.
     fn connections(&self, source: SocketAddr, now_ns: i64) -> Connections {
         if !self.is_manual {
             let group_control = self.paths.get(ONLY_PATH).and_then(Path::group_control);
@@ -216,20 +218,20 @@ impl ReceiveEndpoint {
         }
     }
 
-    /// The conductor knows more about a stream of answers.
-    pub(super) fn on_answers(&mut self, command: AnswersCommand, cycle: &mut Cycle<'_>) {
+    /// The conductor knows more about a stream of responses.
+    pub(super) fn on_responses(&mut self, command: ResponsesCommand, cycle: &mut Cycle<'_>) {
         match command {
-            AnswersCommand::Ask {
+            ResponsesCommand::Ask {
                 stream_id,
                 session_id,
             } => self.ask_at_control(stream_id, session_id, cycle),
-            AnswersCommand::Announce {
+            ResponsesCommand::Announce {
                 correlation_id,
-                answers,
+                responses,
             } => {
                 let slot = self.slot_of(correlation_id);
                 if let Some(image) = slot.and_then(|slot| self.images[slot].as_mut()) {
-                    image.announcement.add(answers);
+                    image.announcement.add(responses);
                 }
             }
         }
@@ -357,7 +359,7 @@ impl ReceiveEndpoint {
             let (now_ns, timeouts) = (cycle.now_ns, cycle.timeouts);
             let mut out = cycle.outgoing(&self.paths, self.speaker);
             work_count += image.service(now_ns, timeouts, &mut out);
-            if work_count >= ANSWERS_A_TURN {
+            if work_count >= FEEDBACK_A_TURN {
                 self.first_to_service = slot + 1;
                 break;
             }
@@ -540,7 +542,7 @@ impl Arrivals<'_> {
     fn on_setup(&mut self, setup: Setup, source: Source, cycle: &mut Cycle<'_>) -> Result<(), FrameError> {
         setup.check()?;
         let (session_id, stream_id) = (setup.session_id, setup.stream_id);
-        // Also where the limit of sessions has it ignored: the image's first answer may be lost.
+        // Also where the limit of sessions has it ignored: the image's first feedback may be lost.
         let slot = self.dispatcher.image(session_id, stream_id);
         if let Some(image) = slot.and_then(|slot| self.images[slot].as_mut()) {
             image.liveness.on_setup();
@@ -584,7 +586,7 @@ impl Arrivals<'_> {
         Ok(())
     }
 
-    /// Counts a stream whose sender reaches further than this receiver: its answers may not arrive.
+    /// Counts a stream whose sender reaches further than this receiver: its feedback may not arrive.
     fn compare_ttl(&self, senders: i32, counters: &ReceiverCounters) {
         let group = self.paths.get(self.path).and_then(|path| path.spec.group);
         if group.is_some_and(|group| i32::from(group.ttl) < senders) {

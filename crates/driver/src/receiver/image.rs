@@ -61,12 +61,12 @@ pub(super) struct ReceiverImage {
     status_messages: StatusMessages,
     loss_change: i64,
     pub(super) round_trips: RoundTripProbes,
-    /// Of the publications that answer what the image brings.
+    /// Of the publications that respond to the requests of the image.
     pub(super) announcement: Announcement,
 }
 
 impl ReceiverImage {
-    /// An image that answers over these connections. `is_named`: where the subscriber says.
+    /// An image that sends feedback over these connections. `is_named`: the subscriber names their addresses.
     pub(super) fn new(
         shared: Arc<ImageShared>,
         mut connections: Connections,
@@ -103,7 +103,7 @@ impl ReceiverImage {
         }
     }
 
-    /// From now on answers with error frames only.
+    /// From now on its only feedback is error frames.
     pub(super) fn reject(&mut self, reason: String) {
         self.feedback = Feedback::Rejection(reason);
     }
@@ -318,11 +318,11 @@ impl ReceiverImage {
         let length = messages.message(shared, out).encode(&mut frame);
         if messages.owe_goodbye(shared) {
             messages.said_goodbye = true;
-        } else if !self.liveness.may_answer(length) {
+        } else if !self.liveness.may_send(length) {
             return 0;
         }
         messages.on_sent(now_ns);
-        for connection in self.connections.answered(now_ns) {
+        for connection in self.connections.feedback_targets(now_ns) {
             out.send_frame(&frame[..length], connection);
             out.counters.status_messages_sent.increment_release();
         }
@@ -331,7 +331,7 @@ impl ReceiverImage {
         1
     }
 
-    /// Tells the publisher of requests on which session the answers come, if it is time. Returns the work done.
+    /// Tells the publisher of requests on which session the responses come, if it is time. Returns the work done.
     fn send_announcement(&mut self, now_ns: i64, timeouts: ImageTimeouts, out: &mut Outgoing<'_>) -> usize {
         if !matches!(self.feedback, Feedback::StatusMessages) || !speaks(&self.shared) {
             return 0;
@@ -340,12 +340,12 @@ impl ReceiverImage {
         let Some(setup) = self.announcement.take_due(&self.shared, now_ns, interval_ns) else {
             return 0;
         };
-        if !self.liveness.may_answer(ResponseSetup::LENGTH) {
+        if !self.liveness.may_send(ResponseSetup::LENGTH) {
             return 0; // it is due again soon
         }
         let mut frame = [0; ResponseSetup::LENGTH];
         setup.encode(&mut frame);
-        for connection in self.connections.answered(now_ns) {
+        for connection in self.connections.feedback_targets(now_ns) {
             out.send_frame(&frame, connection);
         }
         1

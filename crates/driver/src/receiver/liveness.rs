@@ -12,13 +12,13 @@ pub(super) struct ImageLiveness {
     pub(super) last_overrun_ns: Option<i64>,
     /// It has asked for what is missing, and no data came since.
     pub(super) is_asking: bool,
-    /// What the one that announced the stream may be sent until something of it comes. None where the subscriber says who is
-    /// answered.
+    /// Bounds the feedback to the address that announced the stream until data comes. None where the subscriber names
+    /// the address.
     budget: Option<Budget>,
 }
 
 impl ImageLiveness {
-    /// Of an image that is made after a SETUP came. `is_named`: the subscriber says who is answered.
+    /// Of an image made for a SETUP. `is_named`: the subscriber names the address that gets feedback.
     pub(super) fn new(is_named: bool, now_ns: i64) -> Self {
         let mut liveness = Self {
             made_ns: now_ns,
@@ -70,8 +70,8 @@ impl ImageLiveness {
         self.last_packet_ns == self.made_ns
     }
 
-    /// True if an answer of this length may be sent, which it is then.
-    pub(super) fn may_answer(&mut self, length: usize) -> bool {
+    /// True if feedback of this length may be sent; the caller then sends it.
+    pub(super) fn may_send(&mut self, length: usize) -> bool {
         let is_announced_only = self.is_announced_only();
         match &mut self.budget {
             Some(budget) if is_announced_only => budget.spend(length),

@@ -177,9 +177,9 @@ impl Receiver {
             } => self.at(endpoint, |endpoint| {
                 endpoint.remove_subscription(stream_id, session_id)
             }),
-            ReceiverCommand::Answers { endpoint, command } => {
+            ReceiverCommand::Responses { endpoint, command } => {
                 self.at_in_cycle(endpoint, now_ns, |endpoint, cycle| {
-                    endpoint.on_answers(command, cycle);
+                    endpoint.on_responses(command, cycle);
                 });
             }
             ReceiverCommand::AddImage { endpoint, image } => {

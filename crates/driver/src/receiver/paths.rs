@@ -36,7 +36,7 @@ impl Path {
         }
     }
 
-    /// Where to answer to, for all senders; without it, to where a stream comes from.
+    /// The address for feedback to all senders; without it, feedback goes to the source of a stream.
     pub(super) fn group_control(&self) -> Option<SocketAddr> {
         self.spec.group.map(|group| group.control)
     }
@@ -68,9 +68,9 @@ impl Paths {
         self.list.get_mut(path)?.as_mut()
     }
 
-    /// Whether what comes from an address on a path is answered where the subscriber says: at the control address that it
-    /// names, or in a group.
-    pub(super) fn answers_as_named(&self, path: usize, address: SocketAddr) -> bool {
+    /// Whether feedback to an address on a path goes where the subscriber says: to the control address that it names,
+    /// or to a group.
+    pub(super) fn sends_feedback_as_named(&self, path: usize, address: SocketAddr) -> bool {
         self.get(path).is_some_and(|path| {
             let control = path.elicitor.as_ref().map(Elicitor::control);
             path.group_control().is_some() || control == Some(address)

@@ -26,7 +26,7 @@ pub(super) fn send_rejection(
     };
     let mut bytes = [0; ErrorFrame::LENGTH_MAX];
     let length = frame.encode(&mut bytes);
-    for connection in connections.answered(now_ns) {
+    for connection in connections.feedback_targets(now_ns) {
         out.send_frame(&bytes[..length], connection);
         out.counters.error_frames_sent.increment_release();
     }

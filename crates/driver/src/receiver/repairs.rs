@@ -24,7 +24,7 @@ pub(super) fn send_nak(
     };
     let mut frame = [0; Nak::LENGTH];
     nak.encode(&mut frame);
-    for connection in connections.answered(now_ns) {
+    for connection in connections.feedback_targets(now_ns) {
         out.send_frame(&frame, connection);
     }
     out.counters.naks_sent.increment_release();

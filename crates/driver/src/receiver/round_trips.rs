@@ -34,7 +34,7 @@ impl RoundTripProbes {
         };
         let mut frame = [0; RttMeasurement::LENGTH];
         probe.encode(&mut frame);
-        for connection in connections.answered(now_ns) {
+        for connection in connections.feedback_targets(now_ns) {
             out.send_frame(&frame, connection);
         }
         1

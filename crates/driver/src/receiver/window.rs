@@ -33,7 +33,7 @@ impl Window {
         self.end = position + self.half_term_length;
     }
 
-    /// Where a position lies from which no sender goes on that is answered.
+    /// On which side of the window a position lies, if a sender that hears this receiver cannot be there.
     pub(super) fn side_of(&self, position: i64) -> Option<Outside> {
         if position > self.end {
             Some(Outside::Ahead)

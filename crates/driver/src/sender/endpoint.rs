@@ -126,10 +126,10 @@ impl SendEndpoint {
 
     /// Arrivals and new data.
     pub(super) fn describe(&self, interests: &mut Interests) {
-        transport::describe(answers(&self.spec), interests);
+        transport::describe(feedback_socket(&self.spec), interests);
         if let Destinations::Manual(manual) = &self.destinations {
-            for answers in manual.answers() {
-                transport::describe(answers, interests);
+            for feedback in manual.feedback_sockets() {
+                transport::describe(feedback, interests);
             }
         }
         for publication in &self.publications {
@@ -211,15 +211,15 @@ impl SendEndpoint {
         let mut count = self.poll_socket(None, batch, cycle);
         let mut from = 0;
         while let Destinations::Manual(manual) = &mut self.destinations
-            && let Some((group, answers)) = manual.lend_answers(from)
+            && let Some((group, feedback)) = manual.lend_feedback(from)
         {
             let through = Through {
                 group,
-                answers: answers.as_ref(),
+                feedback: feedback.as_ref(),
             };
             count += self.poll_socket(Some(through), batch, cycle);
             if let Destinations::Manual(manual) = &mut self.destinations {
-                manual.take_back_answers(group, answers);
+                manual.take_back_feedback(group, feedback);
             }
             from = group + 1;
         }
@@ -251,7 +251,7 @@ impl SendEndpoint {
             ..
         } = self;
         let spec = &*spec;
-        let socket = through.map_or_else(|| answers(spec), |through| through.answers);
+        let socket = through.map_or_else(|| feedback_socket(spec), |through| through.feedback);
         let received = transport::receive(socket, batch, budget, &mut |coalesced| {
             let mut control = Control {
                 publications: &mut *publications,
@@ -362,19 +362,19 @@ impl SendEndpoint {
     }
 }
 
-/// Where receivers answer to: the socket that sends, unless they answer to a group.
-fn answers(spec: &SendEndpointSpec) -> &dyn Transport {
+/// Receives feedback: the socket that sends, unless the receivers send theirs to a group.
+fn feedback_socket(spec: &SendEndpointSpec) -> &dyn Transport {
     spec.group
         .as_ref()
-        .map_or(&spec.transport, |group| &group.answers)
+        .map_or(&spec.transport, |group| &group.feedback)
         .as_ref()
 }
 
-/// What the receivers of a destination answer to that is a group.
+/// The socket for the feedback of receivers of a destination that is a group.
 #[derive(Clone, Copy)]
 struct Through<'a> {
     group: usize,
-    answers: &'a dyn Transport,
+    feedback: &'a dyn Transport,
 }
 
 /// A frame that the publication of its session has no use for.
@@ -473,7 +473,7 @@ impl Control<'_> {
                 let stream_id = message.stream_id;
                 cycle.conductor.report(format!(
                     "WARN - a receiver is more than half a term ahead of a publication with streamId={stream_id}: another \
-                     publisher of the same session brought it there, and this one is not answered any more"
+                     publisher of the same session brought it there, and this one gets no feedback any more"
                 ));
             }
             return Ok(Liveness::Nothing);
@@ -535,7 +535,7 @@ impl Control<'_> {
         }
     }
 
-    /// A receiver says on which session the answers to a stream come. It says so until they do.
+    /// A receiver says which session brings the responses to a stream. It repeats that until a receiver reads them.
     fn on_response_setup(
         &mut self,
         setup: &ResponseSetup,
@@ -547,7 +547,7 @@ impl Control<'_> {
             .ok_or(unexpected_session(setup.session_id))?;
         if let Some(subscription_id) = publication.responses.on_setup(session_id, cycle.now_ns)? {
             // One that the conductor has no room for now comes again.
-            let _ = cycle.conductor.request(ConductorRequest::AnswersAnnounced {
+            let _ = cycle.conductor.request(ConductorRequest::ResponsesAnnounced {
                 subscription_id,
                 session_id,
             });

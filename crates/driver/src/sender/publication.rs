@@ -56,14 +56,14 @@ impl SenderPublication {
     pub(super) fn send(&mut self, now_ns: i64, connection_timeout_ns: i64, out: &mut Outgoing<'_>) -> usize {
         let shared = &*self.shared;
         self.setups.send(shared, &mut self.receivers, now_ns, out);
-        // The last that asked for a stream of answers may be a stranger; a receiver that has it says so.
-        let is_heard = !shared.exchange.is_answers() || self.receivers.liveness.is_live();
+        // The last that asked for a stream of responses may be a stranger; a receiver that has it says so.
+        let is_heard = !shared.exchange.is_responses() || self.receivers.liveness.is_live();
         let mut bytes = 0;
         if is_heard {
             bytes = self.transmission.send(shared, now_ns, out);
         }
         if bytes == 0 {
-            if is_heard && self.receivers.has_answered {
+            if is_heard && self.receivers.has_feedback {
                 bytes = self.transmission.send_heartbeat(shared, now_ns, out);
             }
             self.receivers.on_idle(shared, now_ns, connection_timeout_ns);
@@ -76,15 +76,15 @@ impl SenderPublication {
         bytes
     }
 
-    /// A receiver asks what the stream looks like. An ended stream has nothing left to join. False for a stream of answers
-    /// that goes to another receiver, or to none.
+    /// A receiver asks what the stream looks like. An ended stream has nothing left to join. False for a stream of
+    /// responses that goes to another receiver, or to none.
     pub(super) fn on_setup_wanted(&mut self, message: &StatusMessage, source: SocketAddr) -> bool {
         let has_receiver = self.receivers.liveness.is_live();
         if !self.responses.may_go_to(source, has_receiver) {
             return false;
         }
         if !self.shared.is_end_of_stream() {
-            if self.shared.exchange.is_answers() {
+            if self.shared.exchange.is_responses() {
                 self.responses.requester = Some(source);
             }
             self.setups.is_elicited = true;

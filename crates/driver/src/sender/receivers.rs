@@ -9,18 +9,18 @@ use super::liveness::ReceiverLiveness;
 use crate::shared::{ConnectionState, PublicationShared};
 
 // Why a publication is connected, or no longer.
-const ANSWERED: &str = "a receiver answered";
+const HEARD: &str = "a receiver was heard";
 const LEFT: &str = "the last receiver left";
 const NOT_SENT_TO: &str = "the destination of the last receiver was removed";
 const REFUSED: &str = "the last receiver refused the stream";
-const SILENT: &str = "no receiver answered for the connection time-out";
+const SILENT: &str = "no receiver was heard for the connection time-out";
 
 /// All receivers of one stream.
 pub(super) struct Receivers {
     pub(super) flow_control: Box<dyn FlowControl>,
     pub(super) liveness: ReceiverLiveness,
     /// One was there, and may have gone.
-    pub(super) has_answered: bool,
+    pub(super) has_feedback: bool,
     /// The one that was last told to be the limit, and where it is.
     limiting: Option<(i64, SocketAddr)>,
 }
@@ -31,7 +31,7 @@ impl Receivers {
         Self {
             flow_control,
             liveness: ReceiverLiveness::default(),
-            has_answered: false,
+            has_feedback: false,
             limiting: None,
         }
     }
@@ -47,7 +47,7 @@ impl Receivers {
 
     /// One speaks, or says that it is going.
     pub(super) fn hear(&mut self, message: &StatusMessage, source: SocketAddr, now_ns: i64) {
-        self.has_answered = true;
+        self.has_feedback = true;
         if message.is_end_of_stream() {
             self.liveness.remove(message.receiver_id);
         } else {
@@ -80,11 +80,7 @@ impl Receivers {
             shared.set_limiting_receiver(source);
         }
         self.publish_count(shared);
-        let reason = if message.is_end_of_stream() {
-            LEFT
-        } else {
-            ANSWERED
-        };
+        let reason = if message.is_end_of_stream() { LEFT } else { HEARD };
         self.update_connected(shared, reason);
     }
 

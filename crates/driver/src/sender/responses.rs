@@ -1,4 +1,4 @@
-//! Who may ask for a stream of answers, and which session a stream of requests is answered on.
+//! Who may ask for a stream of responses, and which session brings the responses to a stream of requests.
 
 use std::net::SocketAddr;
 
@@ -6,15 +6,15 @@ use headrace_protocol::frame::FrameError;
 
 use crate::shared::publication::Exchange;
 
-/// How often a receiver may say on which session the answers come.
+/// How often a receiver may say on which session the responses come.
 const SETUP_INTERVAL_NS: i64 = 100_000_000;
 
 /// What a sender keeps of its stream's part in an [`Exchange`].
 pub(super) struct Responses {
     exchange: Exchange,
-    /// Where a stream of answers goes: to the receiver alone that asked for it last.
+    /// Where a stream of responses goes: to the receiver alone that asked for it last.
     pub(super) requester: Option<SocketAddr>,
-    /// When a receiver last said on which session the answers come, and on which.
+    /// When a receiver last said on which session the responses come, and on which.
     last_setup: Option<(i64, i32)>,
 }
 
@@ -27,11 +27,11 @@ impl Responses {
         }
     }
 
-    /// A receiver asks for the stream. False for one of answers that goes to another receiver, or to none.
+    /// A receiver asks for the stream. False for one of responses that goes to another receiver, or to none.
     pub(super) fn may_go_to(&self, source: SocketAddr, has_receiver: bool) -> bool {
         match self.exchange {
             Exchange::Prototype => false,
-            Exchange::Answers { .. } => self.requester == Some(source) || !has_receiver,
+            Exchange::Responses { .. } => self.requester == Some(source) || !has_receiver,
             Exchange::None | Exchange::Requests { .. } => true,
         }
     }
@@ -41,8 +41,8 @@ impl Responses {
         self.may_go_to(source, true)
     }
 
-    /// A receiver says on which session the answers come. Returns the subscription that reads them, none for what it has
-    /// just said. Fails where no answers are asked for, and for one session after another.
+    /// A receiver says on which session the responses come. Returns the subscription that reads them, none for what it
+    /// has just said. Fails where no responses are asked for, and for one session after another.
     pub(super) fn on_setup(
         &mut self,
         response_session_id: i32,
@@ -52,7 +52,7 @@ impl Responses {
             field: "response_session_id",
             value: response_session_id.into(),
         };
-        let Exchange::Requests { answers_id } = self.exchange else {
+        let Exchange::Requests { responses_id } = self.exchange else {
             return Err(unexpected);
         };
         match self.last_setup {
@@ -63,7 +63,7 @@ impl Responses {
             }
             _ => {
                 self.last_setup = Some((now_ns, response_session_id));
-                Ok(Some(answers_id))
+                Ok(Some(responses_id))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! SETUP frames: they go out until a receiver answers, and to receivers that ask.
+//! SETUP frames: they go out until a receiver is heard, and to receivers that ask.
 
 use headrace_protocol::frame::{Setup, setup};
 
@@ -7,9 +7,9 @@ use super::receivers::Receivers;
 use crate::shared::PublicationShared;
 use crate::shared::publication::Exchange;
 
-/// How often an unanswered SETUP is repeated: after this time first, each time after twice as long, up to the last.
-/// A receiver that subscribes a moment after the publisher began would wait for the whole of the last. What a receiver
-/// asks for, which may be a stranger, it gets no sooner than that.
+/// How often a SETUP is repeated until a receiver is heard: after this time first, each time after twice as long, up to
+/// the last. A receiver that subscribes a moment after the publisher began would wait for the whole of the last. What a
+/// receiver asks for, which may be a stranger, it gets no sooner than that.
 const FIRST_INTERVAL_NS: i64 = 5_000_000;
 const LAST_INTERVAL_NS: i64 = 100_000_000;
 
@@ -46,10 +46,10 @@ impl Setups {
         now_ns: i64,
         out: &mut Outgoing<'_>,
     ) {
-        // Answers are announced to the receiver that asks, once for each time that it does: another may have asked in its
-        // name.
-        let is_answers = shared.exchange.is_answers();
-        let is_wanted = self.is_elicited || !(receivers.has_answered || is_answers);
+        // Responses are announced to the receiver that asks, once for each time that it does: another may have asked in
+        // its name.
+        let is_responses = shared.exchange.is_responses();
+        let is_wanted = self.is_elicited || !(receivers.has_feedback || is_responses);
         if !is_wanted || now_ns - self.last_repeated_ns <= self.interval_ns {
             return;
         }
@@ -63,7 +63,7 @@ impl Setups {
             receivers.flow_control.on_setup(now_ns, shared.sender_limit.get());
         }
         out.send_frame(&self.frame(shared, receivers, out.way.ttl, now_ns));
-        if receivers.liveness.is_live() || is_answers {
+        if receivers.liveness.is_live() || is_responses {
             self.is_elicited = false;
         }
     }

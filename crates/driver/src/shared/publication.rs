@@ -14,12 +14,12 @@ use crate::event_recorder::{EventRecorder, Subject};
 use crate::states::states;
 
 states! {
-    /// Whether a publication has readers: subscriptions over IPC, receivers that answer over UDP. Spies count only where
-    /// the channel says so.
+    /// Whether a publication has readers: subscriptions over IPC, receivers that are heard over UDP. Spies count only
+    /// where the channel says so.
     pub(crate) enum ConnectionState, "connection" {
-        /// No subscription is linked, or fewer receivers answer than flow control requires.
+        /// No subscription is linked, or fewer receivers are heard than flow control requires.
         Disconnected => [Connected];
-        /// A subscription is linked, or enough receivers answer.
+        /// A subscription is linked, or enough receivers are heard.
         Connected => [Disconnected];
     }
 }
@@ -35,22 +35,22 @@ impl ConnectionState {
     }
 }
 
-/// What a network publication has to do with answers.
+/// What a network publication has to do with responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exchange {
     /// Nothing.
     None,
     /// It carries requests.
     Requests {
-        /// Of the subscription that reads the answers.
-        answers_id: i64,
+        /// Of the subscription that reads the responses.
+        responses_id: i64,
     },
-    /// It carries the answers to the requests of an image.
-    Answers {
+    /// It carries the responses to the requests of an image.
+    Responses {
         /// Of the image.
         image_id: i64,
     },
-    /// It carries nothing: it holds the endpoint of answers open.
+    /// It carries nothing: it holds the endpoint of responses open.
     Prototype,
 }
 
@@ -58,16 +58,16 @@ impl Exchange {
     /// What the channel says.
     pub(crate) fn of(params: &PublicationParams) -> Self {
         match (params.response_correlation, params.is_response) {
-            (ResponseCorrelation::Id(answers_id), false) => Self::Requests { answers_id },
-            (ResponseCorrelation::Id(image_id), true) => Self::Answers { image_id },
+            (ResponseCorrelation::Id(responses_id), false) => Self::Requests { responses_id },
+            (ResponseCorrelation::Id(image_id), true) => Self::Responses { image_id },
             (ResponseCorrelation::Prototype, true) => Self::Prototype,
             (ResponseCorrelation::None, _) | (ResponseCorrelation::Prototype, false) => Self::None,
         }
     }
 
     /// The stream goes to the one that asks for it.
-    pub(crate) fn is_answers(self) -> bool {
-        matches!(self, Self::Answers { .. })
+    pub(crate) fn is_responses(self) -> bool {
+        matches!(self, Self::Responses { .. })
     }
 }
 
@@ -88,12 +88,12 @@ pub(crate) struct PublicationShared {
     pub log: LogBuffers,
     /// Largest datagram, header included.
     pub mtu_length: usize,
-    /// Receivers form a group: more than one may answer.
+    /// Receivers form a group: more than one may send feedback.
     pub has_group_semantics: bool,
     /// The channel sets where the stream begins: another publisher may send the same stream, and its receivers may move
     /// here.
     pub may_have_a_twin: bool,
-    /// What it has to do with answers.
+    /// What it has to do with responses.
     pub exchange: Exchange,
     /// Heartbeats carry the end-of-stream flag once the stream has ended.
     pub signals_end_of_stream: bool,
@@ -206,7 +206,7 @@ impl PublicationShared {
         self.connection() == ConnectionState::Connected
     }
 
-    /// Whether the receivers answer.
+    /// Whether the receivers are heard.
     pub(crate) fn connection(&self) -> ConnectionState {
         if self.connection.load(Ordering::Acquire) == ConnectionState::Connected as u8 {
             ConnectionState::Connected

@@ -1,4 +1,4 @@
-//! Response setup: a receiver tells a sender which session its answers will come on.
+//! Response setup: a receiver tells a sender which session its responses will come on.
 //!
 //! ```text
 //!   0        8         12       16                 20

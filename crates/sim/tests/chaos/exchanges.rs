@@ -74,7 +74,7 @@ impl Chaos {
     }
 
     /// Each service has its server, which has a session for each requester of it and for no other, and each requester
-    /// reads the answers of its session, and nothing else.
+    /// reads the responses of its session, and nothing else.
     pub(crate) fn is_matched(&self) -> bool {
         self.servers.len() == SERVICES && self.servers.iter().all(|server| self.is_matched_by(server))
     }
@@ -95,13 +95,13 @@ impl Chaos {
 
     /// True when the server of each requester has sent answers to all it asked.
     pub(crate) fn is_answered(&self) -> bool {
-        let has_answered = |requester: &Requester, asked: Stamp| {
+        let has_feedback = |requester: &Requester, asked: Stamp| {
             let session_id = requester.requests.handle.session_id();
             let mut servers = self.servers.iter();
             servers
-                .any(|server| server.service == requester.service && server.has_answered(session_id, asked))
+                .any(|server| server.service == requester.service && server.has_feedback(session_id, asked))
         };
         let mut requesters = self.requesters.iter();
-        requesters.all(|requester| has_answered(requester, requester.requests.published()))
+        requesters.all(|requester| has_feedback(requester, requester.requests.published()))
     }
 }

@@ -32,7 +32,7 @@ const EXPECTED_ERRORS: [&str; 13] = [
     "more images not created",
     "process ended without closing",
     // A server comes back before the driver has noticed that it was killed.
-    "a second publication answers the same request",
+    "a second publication responds to the same request",
     // A link that is cut in one direction: repairs, or the requests for them, do not arrive.
     "again and again",
     // A server asks for a publication for a requester that has just gone.

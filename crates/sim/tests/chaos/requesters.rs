@@ -7,7 +7,7 @@ use headrace_client::{Client, ClientError, FragmentAssembler, Subscription};
 use crate::people::{Progress, Publisher, Stamp, Tie, image_name, note};
 use crate::stage::Route;
 
-/// Asks a service, and reads the answers.
+/// Asks a service, and reads the responses.
 pub(crate) struct Requester {
     pub(crate) node: usize,
     pub(crate) service: usize,
@@ -16,7 +16,7 @@ pub(crate) struct Requester {
     pub(crate) requests: Publisher,
     answers: Subscription,
     assembler: FragmentAssembler,
-    /// How far it has read each stream of answers.
+    /// How far it has read each stream of responses.
     read: BTreeMap<u64, Progress>,
     /// Its requests to which it has the answers.
     answered: BTreeSet<u64>,
@@ -79,7 +79,7 @@ impl Requester {
         (end - count..end).all(|number| self.answered.contains(&number))
     }
 
-    /// The sessions of the streams of answers that it reads.
+    /// The sessions of the streams of responses that it reads.
     pub(crate) fn sessions(&self) -> Vec<i32> {
         let images = self.answers.images();
         images.iter().map(|image| image.session_id()).collect()

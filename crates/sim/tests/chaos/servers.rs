@@ -97,7 +97,7 @@ impl Server {
     }
 
     /// True when it has answered all that was asked on a session.
-    pub(crate) fn has_answered(&self, session_id: i32, asked: Stamp) -> bool {
+    pub(crate) fn has_feedback(&self, session_id: i32, asked: Stamp) -> bool {
         let mut sessions = self.sessions.iter();
         sessions.any(|session| {
             session.image.session_id() == session_id

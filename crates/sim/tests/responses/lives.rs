@@ -1,4 +1,4 @@
-//! Requesters that come, leave and die at random while others ask: each that stays reads all answers to its own requests.
+//! Requesters that come, leave and die at random while others ask: each that stays reads all responses to its own requests.
 
 use crate::common::{SECOND, World, faults};
 use crate::{Requester, Server, run};
@@ -41,7 +41,7 @@ fn live(seed: u64) -> [usize; 2] {
         let connected = server
             .sessions
             .iter()
-            .filter(|session| session.answers.is_connected());
+            .filter(|session| session.responses.is_connected());
         connected.count() == requesters.len()
     });
     run(&world, &mut server, &mut requesters, count + 10);

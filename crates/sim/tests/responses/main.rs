@@ -1,5 +1,5 @@
-//! Response channels over UDP: each requester reads the answers to its own requests, whatever the network and strangers
-//! do.
+//! Response channels over UDP: each requester reads the responses to its own requests, whatever the network and
+//! strangers do.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -19,16 +19,16 @@ use headrace_protocol::frame::{FrameKind, ResponseSetup, Setup, StatusMessage, c
 use headrace_sim::{Datagram, Node};
 
 const REQUESTS: i32 = 1001;
-const ANSWERS: i32 = 1002;
+const RESPONSES: i32 = 1002;
 const TO_SERVER: &str = "aeron:udp?endpoint=server:40123|term-length=64k|linger=0";
 const FROM_SERVER: &str = "aeron:udp?control=server:24325|control-mode=response";
 
-/// Sends requests that name it, and reads the answers.
+/// Sends requests that name it, and reads the responses.
 struct Requester {
     name: &'static str,
     node: Rc<Node>,
     _client: Arc<Client>,
-    answers: Reader,
+    responses: Reader,
     requests: Publication,
     sent: usize,
 }
@@ -45,15 +45,15 @@ impl Requester {
     /// Sends its requests on `channel`.
     fn asking(node: &Rc<Node>, name: &'static str, channel: &str) -> Self {
         let client = node.connect().unwrap();
-        let answers = Reader::subscribe(&client, FROM_SERVER, ANSWERS);
-        let subscription_id = answers.subscription.registration_id();
+        let responses = Reader::subscribe(&client, FROM_SERVER, RESPONSES);
+        let subscription_id = responses.subscription.registration_id();
         let channel = format!("{channel}|response-correlation-id={subscription_id}");
         Self {
             requests: client.add_publication(&channel, REQUESTS).unwrap(),
             name,
             node: Rc::clone(node),
             _client: client,
-            answers,
+            responses,
             sent: 0,
         }
     }
@@ -69,13 +69,13 @@ impl Requester {
         while self.sent < end && is_accepted(self.requests.offer(&self.request(self.sent))) {
             self.sent += 1;
         }
-        self.answers.poll();
+        self.responses.poll();
     }
 
     /// Each request was answered, in order, and nothing else came.
     fn check(&self, count: usize) {
-        assert_eq!(self.answers.messages.len(), count, "{}", self.name);
-        for (number, answer) in self.answers.messages.iter().enumerate() {
+        assert_eq!(self.responses.messages.len(), count, "{}", self.name);
+        for (number, answer) in self.responses.messages.iter().enumerate() {
             assert!(*answer == self.request(number), "{} number={number}", self.name);
         }
     }
@@ -84,7 +84,7 @@ impl Requester {
 /// One requester as its server knows it.
 struct Session {
     image: Arc<Image>,
-    answers: Publication,
+    responses: Publication,
     assembler: FragmentAssembler,
     waiting: Vec<Vec<u8>>,
 }
@@ -96,7 +96,7 @@ struct Server {
     sessions: Vec<Session>,
 }
 
-fn answers_to(image: &Image) -> String {
+fn responses_to(image: &Image) -> String {
     let id = image.correlation_id();
     format!("{FROM_SERVER}|term-length=64k|linger=0|response-correlation-id={id}")
 }
@@ -122,7 +122,10 @@ impl Server {
             let is_known = |session: &Session| session.image.correlation_id() == image.correlation_id();
             if !self.sessions.iter().any(is_known) {
                 self.sessions.push(Session {
-                    answers: self.client.add_publication(&answers_to(&image), ANSWERS).unwrap(),
+                    responses: self
+                        .client
+                        .add_publication(&responses_to(&image), RESPONSES)
+                        .unwrap(),
                     image,
                     assembler: FragmentAssembler::new(),
                     waiting: Vec::new(),
@@ -138,11 +141,11 @@ impl Server {
 impl Session {
     fn turn(&mut self) {
         while let Some(answer) = self.waiting.first()
-            && is_accepted(self.answers.offer(answer))
+            && is_accepted(self.responses.offer(answer))
         {
             self.waiting.remove(0);
         }
-        if self.waiting.is_empty() && self.answers.is_connected() && !self.image.is_closed() {
+        if self.waiting.is_empty() && self.responses.is_connected() && !self.image.is_closed() {
             let (assembler, waiting) = (&mut self.assembler, &mut self.waiting);
             let polled = self.image.poll(
                 |payload, header| {
@@ -155,13 +158,13 @@ impl Session {
     }
 }
 
-/// Runs until each requester has the answers to `count` requests.
+/// Runs until each requester has the responses to `count` requests.
 fn run(world: &World, server: &mut Server, requesters: &mut [Requester], count: usize) {
     let end_ns = world.now_ns() + 120 * SECOND;
-    while requesters.iter().any(|it| it.answers.messages.len() < count) {
+    while requesters.iter().any(|it| it.responses.messages.len() < count) {
         assert!(
             world.now_ns() < end_ns,
-            "the answers do not come: {}",
+            "the responses do not come: {}",
             world.trace(40)
         );
         world.step();
@@ -184,7 +187,7 @@ fn invalid_packets(node: &Node) -> i64 {
 }
 
 #[test]
-fn each_requester_reads_the_answers_to_its_own_requests_on_a_bad_network() {
+fn each_requester_reads_the_responses_to_its_own_requests_on_a_bad_network() {
     for seed in 0..4 {
         let world = World::new(seed);
         let node = world.add_node("server").unwrap();
@@ -199,7 +202,7 @@ fn each_requester_reads_the_answers_to_its_own_requests_on_a_bad_network() {
 
 /// Nothing that either end says waits for the other's next heartbeat.
 #[test]
-fn a_requester_has_the_stream_of_its_answers_before_it_asks_and_before_any_timer() {
+fn a_requester_has_the_stream_of_its_responses_before_it_asks_and_before_any_timer() {
     for seed in 0..8 {
         let world = World::new(seed);
         let mut server = Server::on(&world.add_node("server").unwrap());
@@ -208,9 +211,9 @@ fn a_requester_has_the_stream_of_its_answers_before_it_asks_and_before_any_timer
             server.turn();
             server.sessions.len() == 1
         });
-        world.run_until(50 * MILLISECOND, "the answers are read", || {
+        world.run_until(50 * MILLISECOND, "the responses are read", || {
             server.turn();
-            requester.answers.subscription.is_connected() && server.sessions[0].answers.is_connected()
+            requester.responses.subscription.is_connected() && server.sessions[0].responses.is_connected()
         });
     }
 }
@@ -222,7 +225,7 @@ fn a_requester_that_comes_first_waits_for_its_server() {
     node.crash().unwrap();
     let mut requesters = [Requester::new(&world, "one")];
     world.run_for(3 * SECOND);
-    assert!(!requesters[0].requests.is_connected() && !requesters[0].answers.subscription.is_connected());
+    assert!(!requesters[0].requests.is_connected() && !requesters[0].responses.subscription.is_connected());
     node.start().unwrap();
     let mut server = Server::on(&node);
     run(&world, &mut server, &mut requesters, 20);
@@ -237,7 +240,7 @@ fn a_server_that_ends_or_dies_is_followed_by_the_next() {
         let mut server = Server::on(&node);
         let mut requesters = ["one", "two"].map(|name| Requester::new(&world, name));
         run(&world, &mut server, &mut requesters, 20);
-        let first = requesters[0].answers.subscription.images()[0].session_id();
+        let first = requesters[0].responses.subscription.images()[0].session_id();
         if dies {
             node.crash().unwrap();
             drop(server);
@@ -251,24 +254,24 @@ fn a_server_that_ends_or_dies_is_followed_by_the_next() {
         });
         let mut server = Server::on(&node);
         run(&world, &mut server, &mut requesters, 40);
-        let images = requesters[0].answers.subscription.images();
+        let images = requesters[0].responses.subscription.images();
         assert_ne!(images.last().unwrap().session_id(), first, "dies={dies}");
     }
 }
 
 #[test]
-fn answers_may_follow_answers_to_the_same_requester() {
+fn responses_may_follow_responses_to_the_same_requester() {
     let world = World::new(3);
     let node = world.add_node("server").unwrap();
     let mut server = Server::on(&node);
     let mut requesters = [Requester::new(&world, "one")];
     run(&world, &mut server, &mut requesters, 10);
     let session = server.sessions.remove(0);
-    let channel = answers_to(&session.image);
-    session.answers.close();
+    let channel = responses_to(&session.image);
+    session.responses.close();
     world.run_for(SECOND);
     server.sessions.push(Session {
-        answers: server.client.add_publication(&channel, ANSWERS).unwrap(),
+        responses: server.client.add_publication(&channel, RESPONSES).unwrap(),
         ..session
     });
     let begun_ns = world.now_ns();
@@ -278,18 +281,18 @@ fn answers_may_follow_answers_to_the_same_requester() {
 }
 
 #[test]
-fn a_second_publication_of_answers_waits_for_the_end_of_the_first() {
+fn a_second_publication_of_responses_waits_for_the_end_of_the_first() {
     let world = World::new(4);
     let node = world.add_node("server").unwrap();
     let mut server = Server::on(&node);
     let mut requesters = [Requester::new(&world, "one")];
     run(&world, &mut server, &mut requesters, 10);
-    let channel = answers_to(&server.sessions[0].image);
-    let shared = server.client.add_publication(&channel, ANSWERS).unwrap();
-    assert_eq!(shared.session_id(), server.sessions[0].answers.session_id());
+    let channel = responses_to(&server.sessions[0].image);
+    let shared = server.client.add_publication(&channel, RESPONSES).unwrap();
+    assert_eq!(shared.session_id(), server.sessions[0].responses.session_id());
     let second = server
         .client
-        .add_exclusive_publication(&channel, ANSWERS)
+        .add_exclusive_publication(&channel, RESPONSES)
         .unwrap();
     world.run_for(2 * SECOND);
     assert!(!second.is_connected());
@@ -297,17 +300,17 @@ fn a_second_publication_of_answers_waits_for_the_end_of_the_first() {
     let errors = errors_of(&node);
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert!(
-        errors[0].contains("a second publication answers the same request"),
+        errors[0].contains("a second publication responds to the same request"),
         "{errors:?}"
     );
     drop(shared);
-    server.sessions.remove(0).answers.close();
+    server.sessions.remove(0).responses.close();
     world.run_until(2 * SECOND, "the second is connected", || second.is_connected());
     assert_eq!(errors_of(&requesters[0].node), [""; 0]);
 }
 
 #[test]
-fn a_setup_says_that_answers_are_wanted_and_the_session_is_told_until_they_are_read() {
+fn a_setup_says_that_responses_are_wanted_and_the_session_is_told_until_they_are_read() {
     let world = World::new(5);
     let node = world.add_node("server").unwrap();
     let mut server = Server::on(&node);
@@ -319,10 +322,10 @@ fn a_setup_says_that_answers_are_wanted_and_the_session_is_told_until_they_are_r
         .map(|sent| Setup::decode(&sent.bytes).unwrap())
         .collect();
     for found in &setups {
-        let wants_answers = found.flags & setup::FLAG_RESPONSE != 0;
-        assert_eq!(wants_answers, found.stream_id == REQUESTS, "{found:?}");
+        let wants_responses = found.flags & setup::FLAG_RESPONSE != 0;
+        assert_eq!(wants_responses, found.stream_id == REQUESTS, "{found:?}");
     }
-    assert!(setups.iter().any(|found| found.stream_id == ANSWERS));
+    assert!(setups.iter().any(|found| found.stream_id == RESPONSES));
     let told: Vec<ResponseSetup> = frames(&sent, FrameKind::ResponseSetup)
         .map(|sent| ResponseSetup::decode(&sent.bytes).unwrap())
         .collect();
@@ -330,27 +333,27 @@ fn a_setup_says_that_answers_are_wanted_and_the_session_is_told_until_they_are_r
         flags: 0,
         session_id: requesters[0].requests.session_id(),
         stream_id: REQUESTS,
-        response_session_id: server.sessions[0].answers.session_id(),
+        response_session_id: server.sessions[0].responses.session_id(),
     };
     assert_eq!(told, [expected]);
     // It is told no more once they are read, and again when the reader is lost.
     world.run_for(SECOND);
     assert_eq!(frames(&tap.take(), FrameKind::ResponseSetup).count(), 0);
-    requesters[0].answers.subscription.close();
+    requesters[0].responses.subscription.close();
     world.run_for(SECOND);
     assert!((3..=6).contains(&frames(&tap.take(), FrameKind::ResponseSetup).count()));
     assert_eq!([&requesters[0].node, &node].map(invalid_packets), [0, 0]);
 }
 
 #[test]
-fn a_requester_that_names_no_control_is_told_why_no_answers_come() {
+fn a_requester_that_names_no_control_is_told_why_no_responses_come() {
     let world = World::new(9);
     let node = world.add_node("server").unwrap();
     let mut server = Server::on(&node);
     let requester = world.add_node("one").unwrap();
     let client = requester.connect().unwrap();
-    let answers = Reader::subscribe(&client, "aeron:udp?control-mode=response", ANSWERS);
-    let id = answers.subscription.registration_id();
+    let responses = Reader::subscribe(&client, "aeron:udp?control-mode=response", RESPONSES);
+    let id = responses.subscription.registration_id();
     let channel = format!("{TO_SERVER}|response-correlation-id={id}");
     let _requests = client.add_publication(&channel, REQUESTS).unwrap();
     for _ in 0..50 {
@@ -366,7 +369,7 @@ fn a_requester_that_names_no_control_is_told_why_no_answers_come() {
 }
 
 #[test]
-fn all_that_was_opened_for_answers_is_given_back() {
+fn all_that_was_opened_for_responses_is_given_back() {
     let world = World::new(10);
     let node = world.add_node("server").unwrap();
     let fresh = node.holdings();
@@ -376,14 +379,14 @@ fn all_that_was_opened_for_answers_is_given_back() {
     let [
         Requester {
             node: far,
-            answers,
+            responses,
             requests,
             _client: client,
             ..
         },
     ] = requesters;
     requests.close();
-    answers.subscription.close();
+    responses.subscription.close();
     client.close().unwrap();
     drop(server);
     world.run_until(60 * SECOND, "nothing is left", || {
@@ -392,7 +395,7 @@ fn all_that_was_opened_for_answers_is_given_back() {
 }
 
 #[test]
-fn requesters_of_one_driver_share_a_socket_and_read_each_its_own_answers() {
+fn requesters_of_one_driver_share_a_socket_and_read_each_its_own_responses() {
     let world = World::new(11);
     let node = Rc::new(world.add_node("server").unwrap());
     let mut server = Server::on(&node);
@@ -431,9 +434,9 @@ fn what_cannot_be_answered_is_refused_with_the_reason() {
         server.requests.image_count() == 1
     });
     let image = server.requests.images().remove(0);
-    let add = |channel: &str| refusal(server.client.add_publication(channel, ANSWERS));
+    let add = |channel: &str| refusal(server.client.add_publication(channel, RESPONSES));
     let id = image.correlation_id();
-    assert!(add(&answers_to(&image)).contains(&format!(
+    assert!(add(&responses_to(&image)).contains(&format!(
         "image.correlationId={id} did not request a response channel"
     )));
     assert!(
@@ -441,9 +444,9 @@ fn what_cannot_be_answered_is_refused_with_the_reason() {
             .contains("image.correlationId=77 not found")
     );
     assert!(add(FROM_SERVER).contains("no response-correlation-id set"));
-    // Neither a subscription that reads no answers, nor one over IPC.
+    // Neither a subscription that reads no responses, nor one over IPC.
     for channel in ["aeron:udp?endpoint=far:40123", "aeron:ipc?control-mode=response"] {
-        let other = Reader::subscribe(&client, channel, ANSWERS);
+        let other = Reader::subscribe(&client, channel, RESPONSES);
         let id = other.subscription.registration_id();
         let channel = format!("{TO_SERVER}|response-correlation-id={id}");
         let message = refusal(client.add_publication(&channel, REQUESTS));
@@ -457,12 +460,12 @@ fn what_cannot_be_answered_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_socket_carries_answers_or_other_streams() {
+fn a_socket_carries_responses_or_other_streams() {
     let world = World::new(13);
     let node = world.add_node("server").unwrap();
     let client = node.connect().unwrap();
     let holds_open = format!("{FROM_SERVER}|response-correlation-id=prototype|tags=5");
-    let _prototype = client.add_publication(&holds_open, ANSWERS).unwrap();
+    let _prototype = client.add_publication(&holds_open, RESPONSES).unwrap();
     let dynamic = "aeron:udp?control=server:24325|control-mode=dynamic";
     let message = refusal(client.add_publication(dynamic, REQUESTS));
     assert!(
@@ -471,8 +474,8 @@ fn a_socket_carries_answers_or_other_streams() {
     );
     let by_tag = "aeron:udp?control=server:24325|control-mode=dynamic|tags=5";
     assert!(refusal(client.add_publication(by_tag, REQUESTS)).contains("mismatched control-mode"));
-    let reads = |channel: &str| client.add_subscription(channel, ANSWERS, Default::default());
-    let _answers = reads(FROM_SERVER).unwrap();
+    let reads = |channel: &str| client.add_subscription(channel, RESPONSES, Default::default());
+    let _responses = reads(FROM_SERVER).unwrap();
     let message = refusal(reads("aeron:udp?control=server:24325"));
     assert!(
         message.contains("option conflicts with existing subscription: isResponse=false"),
@@ -481,15 +484,15 @@ fn a_socket_carries_answers_or_other_streams() {
 }
 
 #[test]
-fn a_spy_reads_the_answers_that_leave_its_driver() {
+fn a_spy_reads_the_responses_that_leave_its_driver() {
     let world = World::new(15);
     let node = world.add_node("server").unwrap();
     let mut server = Server::on(&node);
     let client = node.connect().unwrap();
-    let mut spy = Reader::subscribe(&client, &format!("aeron-spy:{FROM_SERVER}"), ANSWERS);
+    let mut spy = Reader::subscribe(&client, &format!("aeron-spy:{FROM_SERVER}"), RESPONSES);
     let mut requesters = [Requester::new(&world, "one")];
     run(&world, &mut server, &mut requesters, 5);
-    assert_eq!(spy.poll(), requesters[0].answers.messages);
+    assert_eq!(spy.poll(), requesters[0].responses.messages);
 }
 
 #[test]
@@ -499,10 +502,10 @@ fn a_subscription_that_knows_no_session_asks_for_none_and_takes_no_stream() {
     let far = world.add_node("far").unwrap();
     let client = far.connect().unwrap();
     let tap = world.network().tap();
-    let answers = Reader::subscribe(&client, &format!("{FROM_SERVER}|endpoint=far:40124"), ANSWERS);
+    let responses = Reader::subscribe(&client, &format!("{FROM_SERVER}|endpoint=far:40124"), RESPONSES);
     let publisher = node.connect().unwrap();
     let channel = "aeron:udp?endpoint=far:40124|term-length=64k";
-    let _other = publisher.add_publication(channel, ANSWERS).unwrap();
+    let _other = publisher.add_publication(channel, RESPONSES).unwrap();
     world.run_for(3 * SECOND);
     let sent = tap.take();
     let asked: Vec<(i32, i32)> = frames(&sent, FrameKind::StatusMessage)
@@ -511,7 +514,7 @@ fn a_subscription_that_knows_no_session_asks_for_none_and_takes_no_stream() {
         .collect();
     assert_eq!(asked, []);
     assert!(frames(&sent, FrameKind::Setup).count() > 10);
-    assert_eq!(answers.subscription.image_count(), 0);
+    assert_eq!(responses.subscription.image_count(), 0);
 }
 
 #[test]
@@ -532,5 +535,5 @@ fn requests_that_come_on_two_paths_are_answered_on_one() {
     run(&world, &mut server, &mut requesters, 50);
     assert!(frames(&tap.take(), FrameKind::ResponseSetup).count() >= 2);
     assert_eq!([&*far, &node].map(invalid_packets), [0, 0]);
-    assert_eq!(requesters[0].answers.subscription.image_count(), 1);
+    assert_eq!(requesters[0].responses.subscription.image_count(), 1);
 }

@@ -9,7 +9,9 @@ use headrace_protocol::frame::{
 use headrace_sim::{Datagram, Node};
 
 use crate::common::{MILLISECOND, Reader, SECOND, World, counters_of, system_counter};
-use crate::{ANSWERS, FROM_SERVER, REQUESTS, Requester, Server, answers_to, frames, invalid_packets, run};
+use crate::{
+    FROM_SERVER, REQUESTS, RESPONSES, Requester, Server, frames, invalid_packets, responses_to, run,
+};
 
 const STRANGER: &str = "10.9.9.9:999";
 
@@ -45,7 +47,7 @@ impl Stranger<'_> {
         self.world.network().inject(STRANGER.parse().unwrap(), to, frame);
     }
 
-    /// Says that the answers come on a session of its choice, in the name of the server: others are not heard.
+    /// Says that the responses come on a session of its choice, in the name of the server: others are not heard.
     fn say_session(&self, requester: &Requester, socket: SocketAddr, response_session_id: i32) {
         let told = ResponseSetup {
             flags: 0,
@@ -58,19 +60,19 @@ impl Stranger<'_> {
         self.world.network().inject(server, socket, &frame);
     }
 
-    /// Asks for the answers to another one.
+    /// Asks for the responses to another one.
     fn ask(&self, session_id: i32) {
-        let asks = StatusMessage::eliciting_setup(session_id, ANSWERS, 666, None);
+        let asks = StatusMessage::eliciting_setup(session_id, RESPONSES, 666, None);
         let control = SocketAddr::new(self.server.address(), 24_325);
         self.send(control, &bytes_of(64, |into| asks.encode(into)));
     }
 
-    /// Claims to be the reader of the answers.
+    /// Claims to be the reader of the responses.
     fn claim(&self, session_id: i32, setup: &Setup) {
         let claims = StatusMessage {
             flags: 0,
             session_id,
-            stream_id: ANSWERS,
+            stream_id: RESPONSES,
             consumption_term_id: setup.active_term_id,
             consumption_term_offset: setup.term_offset,
             receiver_window_length: 16 * 1024,
@@ -91,7 +93,7 @@ fn socket_of(sent: &[Datagram], node: &Node) -> SocketAddr {
 }
 
 #[test]
-fn a_stranger_does_not_turn_away_answers_that_flow() {
+fn a_stranger_does_not_turn_away_responses_that_flow() {
     let world = World::new(6);
     let node = world.add_node("server").unwrap();
     let mut server = Server::on(&node);
@@ -99,7 +101,7 @@ fn a_stranger_does_not_turn_away_answers_that_flow() {
     let mut requesters = [Requester::new(&world, "one")];
     run(&world, &mut server, &mut requesters, 10);
     let socket = socket_of(&tap.take(), &requesters[0].node);
-    let session_id = server.sessions[0].answers.session_id();
+    let session_id = server.sessions[0].responses.session_id();
     let stranger = Stranger {
         world: &world,
         server: &node,
@@ -116,7 +118,7 @@ fn a_stranger_does_not_turn_away_answers_that_flow() {
     );
     assert_eq!(frames(&sent, FrameKind::Setup).count(), 0);
     assert_eq!([&requesters[0].node, &node].map(invalid_packets), [20, 20]);
-    assert_eq!(requesters[0].answers.subscription.image_count(), 1);
+    assert_eq!(requesters[0].responses.subscription.image_count(), 1);
     run(&world, &mut server, &mut requesters, 20);
     // The true session once more is no offence.
     world.run_for(SECOND);
@@ -126,7 +128,7 @@ fn a_stranger_does_not_turn_away_answers_that_flow() {
 }
 
 #[test]
-fn a_stranger_that_comes_first_delays_the_answers_until_the_true_ones_are_told() {
+fn a_stranger_that_comes_first_delays_the_responses_until_the_true_ones_are_told() {
     let world = World::new(7);
     let node = world.add_node("server").unwrap();
     let mut server = Server::on(&node);
@@ -140,14 +142,14 @@ fn a_stranger_that_comes_first_delays_the_answers_until_the_true_ones_are_told()
         world: &world,
         server: &node,
     };
-    // A flood of sessions: one in 100 ms is believed, and asked for, where answers are to come from.
+    // A flood of sessions: one in 100 ms is believed, and asked for, where responses are to come from.
     for session_id in 0..500 {
         stranger.say_session(&requesters[0], socket, session_id);
         world.run_for(MILLISECOND);
     }
     let sent = tap.take();
     let asked = frames(&sent, FrameKind::StatusMessage)
-        .filter(|sent| StatusMessage::decode(&sent.bytes).unwrap().stream_id == ANSWERS)
+        .filter(|sent| StatusMessage::decode(&sent.bytes).unwrap().stream_id == RESPONSES)
         .count();
     assert!((4..=6).contains(&asked), "{asked} in half a second");
     assert!(invalid_packets(&requesters[0].node) >= 490);
@@ -156,19 +158,19 @@ fn a_stranger_that_comes_first_delays_the_answers_until_the_true_ones_are_told()
 }
 
 #[test]
-fn a_stranger_that_asks_for_answers_is_sent_one_setup_and_is_replaced() {
+fn a_stranger_that_asks_for_responses_is_sent_one_setup_and_is_replaced() {
     let world = World::new(8);
     let node = world.add_node("server").unwrap();
     let mut server = Server::on(&node);
     let mut requesters = [Requester::new(&world, "one")];
-    // Nothing of the server reaches the requester, so no one reads the answers.
+    // Nothing of the server reaches the requester, so no one reads the responses.
     world.run_until(SECOND, "the requests are read", || {
         server.requests.image_count() == 1
     });
     node.set_cut_to(&requesters[0].node, true);
     server.turn();
     world.run_for(MILLISECOND);
-    let session_id = server.sessions[0].answers.session_id();
+    let session_id = server.sessions[0].responses.session_id();
     let stranger = Stranger {
         world: &world,
         server: &node,
@@ -227,32 +229,34 @@ fn one_that_announces_requests_in_anothers_name_has_three_times_as_much_sent_the
     let told = brings(&mut server, 40_123, &requests);
     let least = StatusMessage::LENGTH + ResponseSetup::LENGTH;
     assert!((least..=3 * requests.len()).contains(&told), "{told}");
-    let asks = StatusMessage::eliciting_setup(server.sessions[0].answers.session_id(), ANSWERS, 666, None);
+    let asks =
+        StatusMessage::eliciting_setup(server.sessions[0].responses.session_id(), RESPONSES, 666, None);
     let asks = bytes_of(64, |into| asks.encode(into));
     assert_eq!(brings(&mut server, 24_325, &asks), Setup::LENGTH);
 }
 
 /// A spy lets the stream go on when its reader has left.
 #[test]
-fn answers_that_flow_do_not_go_to_the_stranger_that_asks_when_their_reader_leaves() {
+fn responses_that_flow_do_not_go_to_the_stranger_that_asks_when_their_reader_leaves() {
     for every in [1, 7, 20] {
         let world = World::new(3);
         let node = world.add_node("server").unwrap();
         let server = Server::on(&node);
         let requester = Requester::new(&world, "one");
         world.run_until(SECOND, "the requests", || server.requests.image_count() == 1);
-        let channel = format!("{}|ssc=true", answers_to(&server.requests.images()[0]));
+        let channel = format!("{}|ssc=true", responses_to(&server.requests.images()[0]));
         let channel = channel.replace("term-length=64k", "term-length=1m");
-        let answers = server.client.add_publication(&channel, ANSWERS).unwrap();
-        let mut spy = Reader::subscribe(&server.client, &format!("aeron-spy:{FROM_SERVER}"), ANSWERS);
+        let responses = server.client.add_publication(&channel, RESPONSES).unwrap();
+        let mut spy = Reader::subscribe(&server.client, &format!("aeron-spy:{FROM_SERVER}"), RESPONSES);
         let Requester {
-            answers: mut reader, ..
+            responses: mut reader,
+            ..
         } = requester;
-        world.run_until(3 * SECOND, "the answers", || {
-            reader.subscription.is_connected() && answers.is_connected()
+        world.run_until(3 * SECOND, "the responses", || {
+            reader.subscription.is_connected() && responses.is_connected()
         });
         for _ in 0..2_000 {
-            let _ = answers.offer(&[3; 1000]);
+            let _ = responses.offer(&[3; 1000]);
             reader.poll();
             spy.poll();
             world.step();
@@ -265,10 +269,10 @@ fn answers_that_flow_do_not_go_to_the_stranger_that_asks_when_their_reader_leave
         let tap = world.network().tap();
         let mut asks = 0;
         for count in 0..4_000 {
-            let _ = answers.offer(&[3; 1000]);
+            let _ = responses.offer(&[3; 1000]);
             spy.poll();
             if count % every == 0 {
-                stranger.ask(answers.session_id());
+                stranger.ask(responses.session_id());
                 asks += 1;
             }
             world.step();
@@ -294,7 +298,7 @@ fn a_prototype_holds_the_socket_open_and_is_never_connected() {
     let node = world.add_node("server").unwrap();
     let client = node.connect().unwrap();
     let holds_open = format!("{FROM_SERVER}|term-length=1m|response-correlation-id=prototype");
-    let prototype = client.add_publication(&holds_open, ANSWERS).unwrap();
+    let prototype = client.add_publication(&holds_open, RESPONSES).unwrap();
     assert_eq!(prototype.term_length(), 64 * 1024);
     let channels = || counters_of(&node, type_ids::SEND_CHANNEL_STATUS);
     let [before] = <[_; 1]>::try_from(channels()).unwrap();

@@ -5,7 +5,7 @@
 pub(crate) enum Sessions {
     All,
     One(i32),
-    /// None until the session of the answers is known. The channel stays open meanwhile.
+    /// None until the session of the responses is known. The channel stays open meanwhile.
     NoneYet,
 }
 

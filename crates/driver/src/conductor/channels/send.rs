@@ -86,7 +86,7 @@ impl SendChannels {
         let endpoints = self.channels.iter().map(|send| &send.endpoint);
         let found = find(endpoints, channel, "SendChannelEndpoint", gives_way)?;
         match found {
-            Some(endpoint) => channel.check_carries_answers(&endpoint.channel)?,
+            Some(endpoint) => channel.check_carries_responses(&endpoint.channel)?,
             None => channel.check_original()?,
         }
         Ok(found.and_then(|endpoint| self.channels.iter().find(|send| send.endpoint.id == endpoint.id)))
@@ -208,11 +208,11 @@ impl SendChannels {
         };
         let from_members = group_request(&cx.config, channel, &group, Some(group.control));
         let socket = sockets.open(channel, &to_group)?;
-        let answers = sockets.open(channel, &from_members)?.transport;
+        let feedback = sockets.open(channel, &from_members)?.transport;
         let ttl = socket.group_ttl;
         Ok(OpenSend {
             socket,
-            group: Some(SendGroup { answers, ttl }),
+            group: Some(SendGroup { feedback, ttl }),
             port: 0,
         })
     }
@@ -365,7 +365,7 @@ impl SendChannels {
         let from_members = group_request(&cx.config, &destination, &group, Some(group.control));
         Ok(Some(GroupSockets {
             transport: sockets.open(&destination, &to_group)?.transport,
-            answers: sockets.open(&destination, &from_members)?.transport,
+            feedback: sockets.open(&destination, &from_members)?.transport,
             interface: group.interface_address,
         }))
     }

@@ -64,7 +64,7 @@ impl Step<LogBuffers> for Make {
             subscriptions,
             ..
         } = rooms;
-        publications.ipc.bring_answers(cx, &stream, subscriptions);
+        publications.ipc.bring_responses(cx, &stream, subscriptions);
         let publication = IpcPublication::new(stream, &cx.recorder, cx.now_ns);
         publications.ipc.add(cx, publication, subscriptions);
         Ok(Next::Done)

@@ -8,7 +8,6 @@ use headrace_protocol::channel::{ChannelRole, TimestampOffset, UdpChannel};
 
 use super::add_publication::{hold, share};
 use super::step::{AddressesWanted, Adds, Next, Step};
-use crate::conductor::answers::{announce_answers, check_exchange};
 use crate::conductor::channels::{SendChannels, SendRequest, wanted_send_buffer_length};
 use crate::conductor::context::Context;
 use crate::conductor::counters::{SENDER_RETRANSMITS, StreamKey};
@@ -16,6 +15,7 @@ use crate::conductor::origin::Origin;
 use crate::conductor::publications::{
     NetworkPublication, NetworkSpec, PublicationPlan, PublicationRequest, StreamCounters,
 };
+use crate::conductor::responses::{announce_responses, check_exchange};
 use crate::conductor::rooms::Rooms;
 use crate::conductor::strategies::{Sending, flow_control};
 use crate::conductor::subscriptions::SpiedChannel;
@@ -195,7 +195,7 @@ impl Step<LogBuffers> for Make {
             flow_control: sending.flow_control,
             max_resend: sending.max_resend,
         });
-        announce_answers(&mut rooms.cx, &rooms.images, &rooms.publications, &shared);
+        announce_responses(&mut rooms.cx, &rooms.images, &rooms.publications, &shared);
         let spec = NetworkSpec {
             shared,
             endpoint,

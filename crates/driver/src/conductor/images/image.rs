@@ -48,8 +48,8 @@ pub(crate) struct ImageSpec {
     pub(crate) congestion: Box<dyn CongestionControl>,
     /// Its publisher has other receivers, which this one may hold back.
     pub(crate) is_group: bool,
-    /// Its publisher wants answers.
-    pub(crate) asks_for_answers: bool,
+    /// Its publisher wants responses.
+    pub(crate) asks_for_responses: bool,
     /// Of congestion control that changes its window.
     pub(crate) cubic: Option<CubicCounters>,
 }

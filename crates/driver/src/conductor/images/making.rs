@@ -276,7 +276,7 @@ fn make(
         loss_detector,
         congestion,
         is_group,
-        asks_for_answers: setup.flags & setup::FLAG_RESPONSE != 0,
+        asks_for_responses: setup.flags & setup::FLAG_RESPONSE != 0,
         cubic,
     };
     Ok(Some(Image::new(spec, cx.now_ns)))

@@ -118,14 +118,14 @@ impl Images {
         }
     }
 
-    /// The channel of an image whose publisher wants answers.
+    /// The channel of an image whose publisher wants responses.
     pub(crate) fn endpoint_of_asking(&self, correlation_id: i64) -> Result<EndpointId, CommandError> {
         let fault = |what| CommandError::generic(format!("image.correlationId={correlation_id} {what}"));
         let mut images = self.images.iter();
         let image = images
             .find(|image| image.correlation_id() == correlation_id)
             .ok_or_else(|| fault("not found"))?;
-        if !image.spec().asks_for_answers {
+        if !image.spec().asks_for_responses {
             return Err(fault("did not request a response channel"));
         }
         Ok(image.spec().endpoint)

@@ -13,7 +13,7 @@
 use headrace_protocol::channel::ResponseCorrelation;
 
 use super::publication::{Publication, Tick};
-use super::stream::{ANSWERED_TWICE, PublicationState, Stream, StreamSpec};
+use super::stream::{PublicationState, RESPONDED_TWICE, Stream, StreamSpec};
 use super::table::Table;
 use super::unblock::unblock;
 use crate::conductor::context::Context;
@@ -132,32 +132,32 @@ impl IpcPublication {
 }
 
 impl Table<IpcPublication> {
-    /// If a new publication answers another one, the subscription that the other one names reads it, and nothing
-    /// else. One that reads the answers of a live publication stays with that until it ends.
-    pub(crate) fn bring_answers(
+    /// If a new publication responds to another one, the subscription that the other one names reads it, and nothing
+    /// else. One that reads the responses of a live publication stays with that until it ends.
+    pub(crate) fn bring_responses(
         &self,
         cx: &Context,
-        answers: &StreamSpec,
+        responses: &StreamSpec,
         subscriptions: &mut Subscriptions,
     ) {
-        let Some(subscription) = self.reader_of(answers, subscriptions) else {
+        let Some(subscription) = self.reader_of(responses, subscriptions) else {
             return;
         };
         if self.brings_live_stream_to(subscription.registration_id) {
-            cx.warn(ANSWERED_TWICE);
+            cx.warn(RESPONDED_TWICE);
         } else {
-            subscription.session_id = Some(answers.session_id);
+            subscription.session_id = Some(responses.session_id);
         }
     }
 
-    /// Brings answers that wait for those of another publication to the same requests, if that has ended.
-    pub(crate) fn bring_waiting_answers(&mut self, cx: &mut Context, subscriptions: &mut Subscriptions) {
+    /// Brings responses that wait for those of another publication to the same requests, if that has ended.
+    pub(crate) fn bring_waiting_responses(&mut self, cx: &mut Context, subscriptions: &mut Subscriptions) {
         while let Some(reader) = self.next_waiting_reader(subscriptions) {
             self.link(cx, &reader);
         }
     }
 
-    /// A subscription that reads another publication's answers from now on.
+    /// A subscription that reads another publication's responses from now on.
     fn next_waiting_reader(&self, subscriptions: &mut Subscriptions) -> Option<Subscription> {
         let mut waiting = self
             .streams()
@@ -173,14 +173,14 @@ impl Table<IpcPublication> {
         })
     }
 
-    /// The subscription that reads a stream of answers, if that is one and is asked for.
+    /// The subscription that reads a stream of responses, if that is one and is asked for.
     fn reader_of<'a>(
         &self,
-        answers: &StreamSpec,
+        responses: &StreamSpec,
         subscriptions: &'a mut Subscriptions,
     ) -> Option<&'a mut Subscription> {
-        let id = self.asker(answers.response_correlation)?;
-        subscriptions.awaiting_ipc_answers(id)
+        let id = self.asker(responses.response_correlation)?;
+        subscriptions.awaiting_ipc_responses(id)
     }
 
     fn brings_live_stream_to(&self, subscription_id: i64) -> bool {
@@ -189,9 +189,9 @@ impl Table<IpcPublication> {
         })
     }
 
-    /// The subscription that reads the answers to the publication of a registration id.
-    fn asker(&self, answered: ResponseCorrelation) -> Option<i64> {
-        let ResponseCorrelation::Id(registration_id) = answered else {
+    /// The subscription that reads the responses to the publication of a registration id.
+    fn asker(&self, requests: ResponseCorrelation) -> Option<i64> {
+        let ResponseCorrelation::Id(registration_id) = requests else {
             return None;
         };
         let request = self

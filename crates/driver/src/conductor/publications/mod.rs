@@ -25,7 +25,7 @@ pub(crate) use network::{NetworkPublication, NetworkSpec};
 pub(crate) use publication::Publication;
 pub(crate) use request::{PublicationPlan, PublicationRequest};
 pub(crate) use session_ids::SessionIds;
-pub(crate) use stream::{ANSWERED_TWICE, PublicationState, Stream, StreamCounters};
+pub(crate) use stream::{PublicationState, RESPONDED_TWICE, Stream, StreamCounters};
 pub(crate) use table::Table;
 
 use super::channels::Channels;
@@ -119,7 +119,7 @@ impl Publications {
 
     /// The timer's step of IPC publications. Those that are done are freed: no other agent knows them.
     pub(crate) fn tick_ipc(&mut self, cx: &mut Context, subscriptions: &mut Subscriptions) {
-        self.ipc.bring_waiting_answers(cx, subscriptions);
+        self.ipc.bring_waiting_responses(cx, subscriptions);
         if !self.ipc.tick(cx, subscriptions).is_empty() {
             for publication in self
                 .ipc

@@ -219,10 +219,10 @@ impl Table<NetworkPublication> {
         }
     }
 
-    /// True while a publication answers the requests of an image.
-    pub(crate) fn answers(&self, image_id: i64) -> bool {
+    /// True while a publication responds to the requests of an image.
+    pub(crate) fn responds_to(&self, image_id: i64) -> bool {
         self.iter().any(|publication| {
-            publication.spec.shared.exchange == Exchange::Answers { image_id }
+            publication.spec.shared.exchange == Exchange::Responses { image_id }
                 && publication.stream.state() == PublicationState::Active
         })
     }

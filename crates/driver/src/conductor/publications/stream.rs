@@ -24,9 +24,9 @@ use crate::states::states;
 /// Where readers on this host are told that a stream comes from.
 const LOCAL_SOURCE_IDENTITY: &str = "aeron:ipc";
 
-/// A warning: answers that flow are not redirected.
-pub(crate) const ANSWERED_TWICE: &str =
-    "a second publication answers the same request: it is read when the first has ended";
+/// A warning: responses that flow are not redirected.
+pub(crate) const RESPONDED_TWICE: &str =
+    "a second publication responds to the same request: it is read when the first has ended";
 
 states! {
     /// A stream that clients of this driver publish. It only moves down this list.
@@ -50,7 +50,7 @@ pub(crate) struct StreamSpec {
     pub(crate) channel: Arc<str>,
     pub(crate) is_exclusive: bool,
     pub(crate) tags: Tags,
-    /// What it answers, or who reads the answers to it.
+    /// Which requests it responds to, or which subscription reads its responses.
     pub(crate) response_correlation: ResponseCorrelation,
     pub(crate) start: InitialPosition,
     /// Spies alone make the publication connected.

@@ -50,8 +50,8 @@ impl<P: Publication> Table<P> {
             .find(|publication| publication.stream().spec.registration_id == registration_id)
     }
 
-    /// A publication that a concurrent add joins, if it is one that `is_meant`. Those that answer different
-    /// requests, or whose answers go to different subscriptions, are never one.
+    /// A publication that a concurrent add joins, if it is one that `is_meant`. Those that respond to different
+    /// requests, or whose responses go to different subscriptions, are never one.
     pub(crate) fn shareable(
         &mut self,
         request: &PublicationRequest,

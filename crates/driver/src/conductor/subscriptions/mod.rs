@@ -87,8 +87,8 @@ impl Subscriptions {
         self.subscriptions.iter()
     }
 
-    /// A subscription that reads answers over IPC.
-    pub(crate) fn awaiting_ipc_answers(&mut self, registration_id: i64) -> Option<&mut Subscription> {
+    /// A subscription that reads responses over IPC.
+    pub(crate) fn awaiting_ipc_responses(&mut self, registration_id: i64) -> Option<&mut Subscription> {
         self.subscriptions.iter_mut().find(|subscription| {
             subscription.registration_id == registration_id
                 && subscription.is_response
@@ -97,7 +97,7 @@ impl Subscriptions {
     }
 
     /// The same over the network.
-    pub(crate) fn awaiting_network_answers(&mut self, registration_id: i64) -> Option<&mut Subscription> {
+    pub(crate) fn awaiting_network_responses(&mut self, registration_id: i64) -> Option<&mut Subscription> {
         self.subscriptions.iter_mut().find(|subscription| {
             subscription.registration_id == registration_id
                 && subscription.is_response

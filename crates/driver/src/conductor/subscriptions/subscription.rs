@@ -61,9 +61,9 @@ pub(crate) struct Subscription {
     pub(crate) destination_id: Option<i64>,
     pub(crate) client_id: i64,
     pub(crate) stream_id: i32,
-    /// Only this session. Without one all, but for a subscription of answers, which then wants none.
+    /// Only this session. Without one all, but for a subscription of responses, which then wants none.
     pub(crate) session_id: Option<i32>,
-    /// It reads answers; the driver learns from the publication that answers which session they have.
+    /// It reads responses; the driver learns from the responding publication which session they have.
     pub(crate) is_response: bool,
     pub(crate) channel: Arc<str>,
     pub(crate) is_tethered: bool,

@@ -1,7 +1,7 @@
 //! The destinations of a channel with `control-mode=manual`: clients add and remove them.
 //!
 //! A multicast group among them has sockets of its own, because interface and time to live belong to a socket: one sends to
-//! it, and its receivers answer to the other. What answers there counts as a receiver of that destination.
+//! it, and its receivers send feedback to the other. A receiver heard there counts as a receiver of that destination.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -39,7 +39,7 @@ pub(super) struct Added {
 struct Group {
     transport: Box<dyn Transport>,
     // Not there while what arrived at it is handled.
-    answers: Option<Box<dyn Transport>>,
+    feedback: Option<Box<dyn Transport>>,
     interface: IpAddr,
 }
 
@@ -130,7 +130,7 @@ impl ManualDestinations {
             last_asked_ns: now_ns,
             group: added.group.map(|sockets| Group {
                 transport: sockets.transport,
-                answers: Some(sockets.answers),
+                feedback: Some(sockets.feedback),
                 interface: sockets.interface,
             }),
         });
@@ -170,8 +170,8 @@ impl ManualDestinations {
         changed
     }
 
-    /// The destination of a receiver. A client knows its address, whichever receiver answers there; receivers behind a
-    /// translation of addresses are told apart by id and port.
+    /// The destination of a receiver. A client knows its address, whichever receiver sends feedback from there;
+    /// receivers behind a translation of addresses are told apart by id and port.
     fn find(&self, receiver_id: i64, source: SocketAddr) -> Option<usize> {
         let is_there = |added: &Added| added.address == Some(source);
         let is_of = |added: &Added| added.receiver_id == Some(receiver_id) && added.has_port_of(source);
@@ -225,31 +225,31 @@ impl ManualDestinations {
         self.list.all.get(group)?.route()
     }
 
-    /// The first group from the destination `from` on, with the socket that its receivers answer to, while the answers are
-    /// handled. It comes back with [`Self::take_back_answers`].
-    pub(crate) fn lend_answers(&mut self, from: usize) -> Option<(usize, Box<dyn Transport>)> {
+    /// The first group from the destination `from` on, with the socket for the feedback of its receivers, while the
+    /// caller reads it. It comes back with [`Self::take_back_feedback`].
+    pub(crate) fn lend_feedback(&mut self, from: usize) -> Option<(usize, Box<dyn Transport>)> {
         if self.group_count == 0 {
             return None;
         }
         let mut each = self.list.all.iter_mut().enumerate().skip(from);
-        each.find_map(|(index, added)| Some((index, added.group.as_mut()?.answers.take()?)))
+        each.find_map(|(index, added)| Some((index, added.group.as_mut()?.feedback.take()?)))
     }
 
-    pub(crate) fn take_back_answers(&mut self, group: usize, answers: Box<dyn Transport>) {
+    pub(crate) fn take_back_feedback(&mut self, group: usize, feedback: Box<dyn Transport>) {
         if let Some(group) = self
             .list
             .all
             .get_mut(group)
             .and_then(|added| added.group.as_mut())
         {
-            group.answers = Some(answers);
+            group.feedback = Some(feedback);
         }
     }
 
-    /// What the receivers of groups answer to.
-    pub(crate) fn answers(&self) -> impl Iterator<Item = &dyn Transport> {
+    /// The sockets for the feedback of the receivers of groups.
+    pub(crate) fn feedback_sockets(&self) -> impl Iterator<Item = &dyn Transport> {
         let groups = self.list.all.iter().filter_map(|added| added.group.as_ref());
-        groups.filter_map(|group| group.answers.as_deref())
+        groups.filter_map(|group| group.feedback.as_deref())
     }
 
     /// A name that was added and has not been heard of for a while, at most once in that while. Where there are many, the

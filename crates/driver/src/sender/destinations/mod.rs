@@ -33,7 +33,8 @@ fn is_silent(last_heard_ns: i64, now_ns: i64) -> bool {
 pub(super) enum Heard {
     /// It is from a destination, or the channel has no list.
     Known,
-    /// It may be from an added destination that has not been heard of, which answers from another of its addresses.
+    /// It may be from an added destination that has not been heard of, which sends feedback from another of its
+    /// addresses.
     Possible,
     /// It is from an address that becomes a destination once it shows that it has the stream.
     Newcomer,
@@ -142,7 +143,7 @@ impl Destinations {
         }
         Route::of_channel(match self {
             Self::Peer(None) => None,
-            // Those that hear a group answer to the group.
+            // Receivers in a group send feedback to the group.
             Self::Peer(Some(group)) if group.ip().is_multicast() => Some(*group),
             _ => Some(source),
         })

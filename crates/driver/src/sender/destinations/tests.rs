@@ -76,7 +76,7 @@ fn a_connected_socket_has_its_peer_and_learns_no_other() {
 }
 
 #[test]
-fn a_stream_of_answers_that_no_receiver_asked_for_goes_nowhere() {
+fn a_stream_of_responses_that_no_receiver_asked_for_goes_nowhere() {
     let mut destinations = Destinations::new(&SendDestinations::Response);
     assert_eq!(destinations.status_message(1, at("10.0.0.2:5"), 0), Heard::Known);
     assert_eq!(reached(&destinations), [""; 0]);
@@ -134,7 +134,7 @@ fn the_list_does_not_grow_without_end() {
 }
 
 #[test]
-fn an_added_destination_may_answer_from_another_of_its_addresses_until_it_is_heard() {
+fn an_added_destination_may_speak_from_another_of_its_addresses_until_it_is_heard() {
     let mut destinations = Destinations::new(&SendDestinations::Manual(counter()));
     destinations.add(1, "10.0.0.1:5");
     destinations.add(2, "10.0.0.2:5");
@@ -273,7 +273,7 @@ fn of_many_silent_names_each_has_its_turn() {
 fn what_is_not_believed_changes_nothing() {
     let mut destinations = Destinations::new(&SendDestinations::Manual(counter()));
     destinations.add(1, "10.0.0.2:5");
-    // Its receiver answers from another address.
+    // Its receiver sends feedback from another address.
     assert_eq!(destinations.speaker(7, at("10.0.0.3:5"), 0), Heard::Possible);
     assert!(destinations.admit(7, at("10.0.0.3:5"), 0));
     for second in 1..10 {

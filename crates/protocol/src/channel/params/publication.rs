@@ -64,11 +64,11 @@ pub struct PublicationParams {
     pub untethered_resting_timeout_ns: i64,
     /// Spies alone make the publication connected. Always false for IPC, which has none.
     pub spies_simulate_connection: bool,
-    /// It carries answers.
+    /// It carries responses.
     pub is_response: bool,
-    /// What it answers, or who reads the answers to it.
+    /// Which requests it responds to, or which subscription reads its responses.
     pub response_correlation: ResponseCorrelation,
-    /// Where a peer may answer; carried for clients, without meaning to a driver.
+    /// Where a peer may respond; carried for clients, without meaning to a driver.
     pub response_endpoint: Option<String>,
     /// Where the time of sending is written. Always none for IPC, which sends nothing.
     pub send_timestamp: Option<TimestampOffset>,

@@ -1,4 +1,4 @@
-//! Which publication answers which: what `control-mode=response` and `response-correlation-id` say.
+//! Which publication responds to which: what `control-mode=response` and `response-correlation-id` say.
 
 use crate::channel::{ChannelError, ChannelUri, keys};
 
@@ -10,9 +10,10 @@ const PROTOTYPE_ID: i64 = -2;
 pub enum ResponseCorrelation {
     /// Nothing: an ordinary stream.
     None,
-    /// On a publication of requests, the subscription that reads the answers. On one of answers, what it answers.
+    /// On a publication of requests, the subscription that reads the responses. On one of responses, the image of the
+    /// requests.
     Id(i64),
-    /// Nothing yet: the publication holds the endpoint of answers open.
+    /// Nothing yet: the publication holds the endpoint of responses open.
     Prototype,
 }
 
@@ -43,12 +44,12 @@ impl ResponseCorrelation {
     }
 }
 
-/// True when the channel carries answers.
+/// True when the channel carries responses.
 pub(super) fn is_response(uri: &ChannelUri) -> bool {
     uri.get(keys::CONTROL_MODE) == Some("response")
 }
 
-/// Fails if a publication of answers does not say what it answers.
+/// Fails if a publication of responses does not name the requests.
 pub(super) fn check_response(
     is_response: bool,
     correlation: ResponseCorrelation,

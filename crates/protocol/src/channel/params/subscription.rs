@@ -39,7 +39,7 @@ pub struct SubscriptionParams {
     pub tags: Tags,
     /// The only session accepted, if the channel names one.
     pub session_id: Option<i32>,
-    /// It reads answers: until the driver learns their session it wants no stream.
+    /// It reads responses: until the driver learns their session it wants no stream.
     pub is_response: bool,
     /// Stream id the channel names, for builders and tools.
     pub stream_id: Option<i32>,

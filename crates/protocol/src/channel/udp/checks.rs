@@ -46,8 +46,9 @@ impl UdpChannel {
         Ok(())
     }
 
-    /// Fails if only one of the two carries answers: the streams of such an endpoint go each to an address of its own.
-    pub fn check_carries_answers(&self, existing: &UdpChannel) -> Result<(), ChannelError> {
+    /// Fails if only one of the two carries responses: the streams of such an endpoint go each to an address of its
+    /// own.
+    pub fn check_carries_responses(&self, existing: &UdpChannel) -> Result<(), ChannelError> {
         let [own, other] = [self, existing].map(|channel| channel.kind == UdpChannelKind::Response);
         if own != other && !self.is_wildcard() {
             return Err(ChannelError::generic(format!(

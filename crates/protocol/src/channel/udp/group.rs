@@ -1,4 +1,4 @@
-//! The two addresses of a multicast channel: data goes to one, and receivers answer to the next.
+//! The two addresses of a multicast channel: data goes to one, and receivers send feedback to the next.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -25,14 +25,14 @@ pub enum UdpChannelKind {
     Unicast,
     /// As unicast, from an explicit control address.
     Control,
-    /// One address sends to a group, whose members answer to another.
+    /// One address sends to a group, whose members send feedback to another.
     Multicast(MulticastGroup),
     /// A publication sends to each receiver whose status messages come to its control address.
     Dynamic,
     /// A publication sends to what its clients add, and a subscription receives through it.
     Manual,
-    /// A publication of answers sends each stream to the one that asked for it, and a subscription asks at the control
-    /// address.
+    /// A publication of responses sends each stream to the one that asked for it, and a subscription asks at the
+    /// control address.
     Response,
 }
 
@@ -218,8 +218,8 @@ fn kind_and_local(
     }
     if remote.ip().is_multicast() && mode == Some(UdpChannelKind::Response) {
         return Err(ChannelError::invalid(format!(
-            "a stream of answers has one receiver, so with control-mode=response the endpoint must not be a multicast \
-             group: {uri}"
+            "a stream of responses has one receiver, so with control-mode=response the endpoint must not be a \
+             multicast group: {uri}"
         )));
     }
     let interface_address = interface::select(uri, remote.ip(), environment)?;
