@@ -1,6 +1,10 @@
 //! Status and addresses of a channel, as the driver shows them in counters.
 
+use std::sync::{Arc, Weak};
+
 use headrace_buffers::counters::{CountersReader, type_ids};
+
+use crate::conductor_proxy::ConductorProxy;
 
 /// State of the endpoint of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +21,43 @@ pub enum ChannelStatus {
     Closed,
 }
 
+/// The endpoint of a publication's or a subscription's channel.
+pub struct EndpointStatus {
+    /// None once the publication or subscription is closed.
+    conductor: Option<Arc<dyn ConductorProxy>>,
+    counter_id: i32,
+}
+
+impl EndpointStatus {
+    pub(crate) fn new(conductor: &Weak<dyn ConductorProxy>, counter_id: i32, is_open: bool) -> Self {
+        Self {
+            conductor: conductor.upgrade().filter(|_| is_open),
+            counter_id,
+        }
+    }
+
+    /// Id of the counter with the status; -1 for channels that have none, such as IPC.
+    pub fn counter_id(&self) -> i32 {
+        self.counter_id
+    }
+
+    /// State of the endpoint now.
+    pub fn state(&self) -> ChannelStatus {
+        match &self.conductor {
+            Some(conductor) => channel_status(conductor.counters(), self.counter_id),
+            None => ChannelStatus::Closed,
+        }
+    }
+
+    /// Addresses the endpoint's sockets are bound to, once it is active.
+    pub fn local_socket_addresses(&self) -> Vec<String> {
+        match &self.conductor {
+            Some(conductor) => local_socket_addresses(conductor.counters(), self.counter_id),
+            None => Vec::new(),
+        }
+    }
+}
+
 /// No status counter is allocated.
 pub(crate) const NO_STATUS_COUNTER: i32 = -1;
 
@@ -27,7 +68,7 @@ const KEY_STATUS_ID_OFFSET: usize = 0;
 const KEY_ADDRESS_LENGTH_OFFSET: usize = 4;
 const KEY_ADDRESS_OFFSET: usize = 8;
 
-pub(crate) fn channel_status(counters: &CountersReader, status_id: i32) -> ChannelStatus {
+fn channel_status(counters: &CountersReader, status_id: i32) -> ChannelStatus {
     if status_id == NO_STATUS_COUNTER {
         return ChannelStatus::Active;
     }
@@ -40,7 +81,7 @@ pub(crate) fn channel_status(counters: &CountersReader, status_id: i32) -> Chann
 }
 
 /// Addresses the channel's sockets are bound to, none while the channel is not active.
-pub(crate) fn local_socket_addresses(counters: &CountersReader, status_id: i32) -> Vec<String> {
+fn local_socket_addresses(counters: &CountersReader, status_id: i32) -> Vec<String> {
     let mut addresses = Vec::new();
     if status_id == NO_STATUS_COUNTER || counters.value(status_id) != Some(STATUS_ACTIVE) {
         return addresses;

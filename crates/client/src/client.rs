@@ -1,20 +1,22 @@
 //! The public API of a client.
 
+mod requests;
+
 use std::sync::{Arc, Mutex};
 
 use headrace_buffers::counters::CountersReader;
-use headrace_protocol::command::Command;
 
-use crate::conductor::{ClientConductor, ConductorThread, Kind, Outcome, Registry, Replies, Services};
+use crate::conductor::{ClientConductor, ConductorThread, Outcome, Registry, Replies, Services};
 use crate::config::ClientConfig;
 use crate::connect::connect;
-use crate::counter::{Counter, StaticCounter, check_counter};
+use crate::counter::{Counter, StaticCounter};
 use crate::error::ClientError;
-use crate::handlers::{CloseHandler, CounterHandler, Handlers, SubscriptionHandlers};
-use crate::lock::lock;
+use crate::handlers::{Handler, SubscriptionHandlers};
 use crate::publication::ExclusivePublication;
 use crate::publication::Publication;
-use crate::subscription::{Start, Subscription, SubscriptionShared};
+use crate::subscription::Subscription;
+
+pub use requests::Requests;
 
 /// The source of a session id that no publication of a stream uses.
 pub enum SessionIdRequest {
@@ -54,30 +56,8 @@ impl Client {
 
     /// Adds a publication that any number of threads and clients may share, and waits for it.
     pub fn add_publication(&self, channel: &str, stream_id: i32) -> Result<Publication, ClientError> {
-        let id = self.async_add_publication(channel, stream_id)?;
+        let id = self.requests().add_publication(channel, stream_id)?;
         expect(self.conductor.wait(id)?, as_publication)
-    }
-
-    /// Asks for a publication and returns its registration id for [`Self::find_publication`].
-    pub fn async_add_publication(&self, channel: &str, stream_id: i32) -> Result<i64, ClientError> {
-        let kind = Kind::Publication {
-            channel: channel.into(),
-        };
-        self.registry().submit(
-            "add publication",
-            |_| kind,
-            |client_id, correlation_id| Command::AddPublication {
-                client_id,
-                correlation_id,
-                stream_id,
-                channel: channel.into(),
-            },
-        )
-    }
-
-    /// Takes the requested publication: `None` while the request is pending, then, once, the publication or the error.
-    pub fn find_publication(&self, registration_id: i64) -> Result<Option<Publication>, ClientError> {
-        self.find("find publication", registration_id, as_publication)
     }
 
     /// Adds a publication that shares neither log nor session and has a single writer, and waits for it.
@@ -86,31 +66,8 @@ impl Client {
         channel: &str,
         stream_id: i32,
     ) -> Result<ExclusivePublication, ClientError> {
-        let id = self.async_add_exclusive_publication(channel, stream_id)?;
+        let id = self.requests().add_exclusive_publication(channel, stream_id)?;
         expect(self.conductor.wait(id)?, as_exclusive_publication)
-    }
-
-    /// Asks for an exclusive publication and returns its registration id for
-    /// [`Self::find_exclusive_publication`].
-    pub fn async_add_exclusive_publication(&self, channel: &str, stream_id: i32) -> Result<i64, ClientError> {
-        let kind = Kind::ExclusivePublication {
-            channel: channel.into(),
-        };
-        self.registry().submit(
-            "add exclusive publication",
-            |_| kind,
-            |client_id, correlation_id| Command::AddExclusivePublication {
-                client_id,
-                correlation_id,
-                stream_id,
-                channel: channel.into(),
-            },
-        )
-    }
-
-    /// As [`Self::find_publication`].
-    pub fn find_exclusive_publication(&self, id: i64) -> Result<Option<ExclusivePublication>, ClientError> {
-        self.find("find exclusive publication", id, as_exclusive_publication)
     }
 
     /// Adds a subscription and waits for it. Its images arrive later; see [`SubscriptionHandlers`].
@@ -120,76 +77,15 @@ impl Client {
         stream_id: i32,
         handlers: SubscriptionHandlers,
     ) -> Result<Subscription, ClientError> {
-        let id = self.async_add_subscription(channel, stream_id, handlers)?;
+        let id = self.requests().add_subscription(channel, stream_id, handlers)?;
         expect(self.conductor.wait(id)?, as_subscription)
-    }
-
-    /// Asks for a subscription and returns its registration id for [`Self::find_subscription`].
-    pub fn async_add_subscription(
-        &self,
-        channel: &str,
-        stream_id: i32,
-        handlers: SubscriptionHandlers,
-    ) -> Result<i64, ClientError> {
-        self.async_add_subscription_from(Start::Joined, channel, stream_id, handlers)
-    }
-
-    /// As [`Self::async_add_subscription`], but `start` says where it begins to read.
-    pub fn async_add_subscription_from(
-        &self,
-        start: Start,
-        channel: &str,
-        stream_id: i32,
-        handlers: SubscriptionHandlers,
-    ) -> Result<i64, ClientError> {
-        let handlers = handlers.or(&self.registry().rooms().callbacks.handlers.image);
-        let kind = |id| {
-            let doorbells = &self.services().doorbells;
-            let shared = SubscriptionShared::new(id, channel.into(), stream_id, start, handlers, doorbells);
-            Kind::Subscription(Arc::new(shared))
-        };
-        self.registry()
-            .submit("add subscription", kind, |client_id, correlation_id| {
-                Command::AddSubscription {
-                    client_id,
-                    correlation_id,
-                    stream_id,
-                    channel: channel.into(),
-                }
-            })
-    }
-
-    /// As [`Self::find_publication`].
-    pub fn find_subscription(&self, registration_id: i64) -> Result<Option<Subscription>, ClientError> {
-        self.find("find subscription", registration_id, as_subscription)
     }
 
     /// Allocates a counter that lives as long as its handle and this client, and waits for it. Types from 1000 are
     /// free for applications; the key has at most 112 bytes, the label at most 380 ASCII characters.
     pub fn add_counter(&self, type_id: i32, key: &[u8], label: &str) -> Result<Counter, ClientError> {
-        let id = self.async_add_counter(type_id, key, label)?;
+        let id = self.requests().add_counter(type_id, key, label)?;
         expect(self.conductor.wait(id)?, as_counter)
-    }
-
-    /// Asks for a counter and returns its registration id for [`Self::find_counter`].
-    pub fn async_add_counter(&self, type_id: i32, key: &[u8], label: &str) -> Result<i64, ClientError> {
-        check_counter(key, label)?;
-        self.registry().submit(
-            "add counter",
-            |_| Kind::Counter,
-            |client_id, correlation_id| Command::AddCounter {
-                client_id,
-                correlation_id,
-                type_id,
-                key,
-                label: label.into(),
-            },
-        )
-    }
-
-    /// As [`Self::find_publication`].
-    pub fn find_counter(&self, registration_id: i64) -> Result<Option<Counter>, ClientError> {
-        self.find("find counter", registration_id, as_counter)
     }
 
     /// Allocates a counter that lives as long as the driver, or finds the one with the same type and
@@ -201,89 +97,26 @@ impl Client {
         label: &str,
         registration_id: i64,
     ) -> Result<StaticCounter, ClientError> {
-        let id = self.async_add_static_counter(type_id, key, label, registration_id)?;
+        let id = self
+            .requests()
+            .add_static_counter(type_id, key, label, registration_id)?;
         expect(self.conductor.wait(id)?, as_static_counter)
-    }
-
-    /// Asks for a static counter and returns the id for [`Self::find_static_counter`].
-    pub fn async_add_static_counter(
-        &self,
-        type_id: i32,
-        key: &[u8],
-        label: &str,
-        registration_id: i64,
-    ) -> Result<i64, ClientError> {
-        check_counter(key, label)?;
-        let kind = Kind::StaticCounter { registration_id };
-        self.registry().submit(
-            "add static counter",
-            |_| kind,
-            |client_id, correlation_id| Command::AddStaticCounter {
-                client_id,
-                correlation_id,
-                registration_id,
-                type_id,
-                key,
-                label: label.into(),
-            },
-        )
-    }
-
-    /// As [`Self::find_publication`], by the id of the request.
-    pub fn find_static_counter(&self, correlation_id: i64) -> Result<Option<StaticCounter>, ClientError> {
-        self.find("find static counter", correlation_id, as_static_counter)
     }
 
     /// Returns a session id that no publication of the stream uses; a random one if the driver cannot choose one.
     pub fn next_available_session_id(&self, stream_id: i32) -> Result<i32, ClientError> {
-        match self.async_next_available_session_id(stream_id)? {
+        match self.requests().next_available_session_id(stream_id)? {
             SessionIdRequest::Asked(id) => expect(self.conductor.wait(id)?, as_session_id),
             SessionIdRequest::Chosen(session_id) => Ok(session_id),
         }
     }
 
-    /// As [`Self::next_available_session_id`] without waiting; take the result with [`Self::find_session_id`].
-    pub fn async_next_available_session_id(&self, stream_id: i32) -> Result<SessionIdRequest, ClientError> {
-        let registry = self.registry();
-        registry
-            .handler_thread
-            .refuse_reentry("next available session id")?;
-        if !self.services().context().driver_knows_session_ids() {
-            drop(registry.open()?);
-            return Ok(SessionIdRequest::Chosen(lock(&self.random).i32(..)));
-        }
-        let id = self.registry().submit(
-            "next available session id",
-            |_| Kind::SessionId,
-            |client_id, correlation_id| Command::NextAvailableSessionId {
-                client_id,
-                correlation_id,
-                stream_id,
-            },
-        )?;
-        Ok(SessionIdRequest::Asked(id))
+    /// Requests whose caller does not wait for the driver.
+    pub fn requests(&self) -> Requests<'_> {
+        Requests(self)
     }
 
-    /// As [`Self::find_publication`], by the id of the request.
-    pub fn find_session_id(&self, correlation_id: i64) -> Result<Option<i32>, ClientError> {
-        self.find("find session id", correlation_id, as_session_id)
-    }
-
-    /// True, once, when an asynchronous request without a result, such as adding a destination, is done. False while it
-    /// is pending, and when the id is not known.
-    pub fn find_operation(&self, correlation_id: i64) -> Result<bool, ClientError> {
-        let done = self.find("find operation", correlation_id, |outcome| {
-            matches!(outcome, Outcome::Done).then_some(())
-        })?;
-        Ok(done.is_some())
-    }
-
-    /// True while an asynchronous request has not been answered.
-    pub fn is_pending(&self, correlation_id: i64) -> bool {
-        self.registry().rooms().requests.awaited(correlation_id).is_some()
-    }
-
-    /// The driver's replies, for which a loop around [`Self::drive`] can wait.
+    /// The driver's replies, for which a loop around [`Requests::drive`] can wait.
     pub fn replies(&self) -> Replies<'_> {
         Replies(self.services())
     }
@@ -292,33 +125,6 @@ impl Client {
     /// and, unless another thread is in the middle of one, of the client.
     pub fn step(&self) -> usize {
         self.conductor.step()
-    }
-
-    /// Does the work of a blocking call between two looks for its reply: reads events, unless another thread does, and
-    /// fails the request when its time is over. For programs that wait in their own loop.
-    pub fn drive(&self, correlation_id: i64) -> usize {
-        let work_count = self.step();
-        self.registry().expire_requests(Some(correlation_id));
-        work_count
-    }
-
-    /// Cancels an asynchronous request. Its result is removed at the driver and, if it has arrived already, closed.
-    /// False when the id is not known, for example after the result was taken.
-    pub fn cancel(&self, correlation_id: i64) -> Result<bool, ClientError> {
-        self.registry().cancel(correlation_id)
-    }
-
-    fn find<T>(
-        &self,
-        operation: &'static str,
-        id: i64,
-        convert: impl FnOnce(Outcome) -> Option<T>,
-    ) -> Result<Option<T>, ClientError> {
-        self.registry().handler_thread.refuse_reentry(operation)?;
-        self.registry()
-            .take(id)?
-            .map(|outcome| expect(outcome, convert))
-            .transpose()
     }
 
     /// All counters of the driver and its clients.
@@ -342,41 +148,14 @@ impl Client {
         &self.services().config
     }
 
-    /// Registers a handler for new counters, and returns an id to remove it by.
-    pub fn add_available_counter_handler(&self, handler: CounterHandler) -> Result<i64, ClientError> {
-        let add = |handlers: &mut Handlers, id| handlers.available_counter.add(id, handler);
-        self.registry().add_handler("add available counter handler", add)
+    /// Registers a handler, and returns an id to remove it by.
+    pub fn add_handler(&self, handler: Handler) -> Result<i64, ClientError> {
+        self.registry().add_handler(handler)
     }
 
     /// Removes a handler. False when the id is not known.
-    pub fn remove_available_counter_handler(&self, id: i64) -> bool {
-        self.registry()
-            .remove_handler(|handlers| handlers.available_counter.remove(id))
-    }
-
-    /// Registers a handler for freed counters, and returns an id to remove it by.
-    pub fn add_unavailable_counter_handler(&self, handler: CounterHandler) -> Result<i64, ClientError> {
-        let add = |handlers: &mut Handlers, id| handlers.unavailable_counter.add(id, handler);
-        self.registry()
-            .add_handler("add unavailable counter handler", add)
-    }
-
-    /// Removes a handler. False when the id is not known.
-    pub fn remove_unavailable_counter_handler(&self, id: i64) -> bool {
-        self.registry()
-            .remove_handler(|handlers| handlers.unavailable_counter.remove(id))
-    }
-
-    /// Registers a handler for the end of this client, for any reason, and returns an id to remove it by.
-    pub fn add_close_handler(&self, handler: CloseHandler) -> Result<i64, ClientError> {
-        let add = |handlers: &mut Handlers, id| handlers.close.add(id, handler);
-        self.registry().add_handler("add close handler", add)
-    }
-
-    /// Removes a handler. False when the id is not known.
-    pub fn remove_close_handler(&self, id: i64) -> bool {
-        self.registry()
-            .remove_handler(|handlers| handlers.close.remove(id))
+    pub fn remove_handler(&self, id: i64) -> bool {
+        self.registry().remove_handler(id)
     }
 
     /// Runs one turn of the conductor, for clients without a conductor thread. Returns the work count. An error means

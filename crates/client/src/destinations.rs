@@ -17,7 +17,7 @@ pub(crate) enum Owner {
 /// The destinations of a publication or a subscription.
 ///
 /// The driver answers each change. Calls named `async_` do not wait for that and return the id of the request; see
-/// [`crate::Client::find_operation`].
+/// [`crate::Requests::find_operation`].
 pub struct Destinations<'a> {
     conductor: &'a Weak<dyn ConductorProxy>,
     owner: Owner,

@@ -70,6 +70,28 @@ impl SubscriptionHandlers {
     }
 }
 
+/// A handler that a program adds and removes while the client runs.
+#[derive(Clone)]
+pub enum Handler {
+    /// For each new counter.
+    AvailableCounter(CounterHandler),
+    /// For each freed counter.
+    UnavailableCounter(CounterHandler),
+    /// For the end of the client, for any reason.
+    Close(CloseHandler),
+}
+
+impl Handler {
+    /// The operation that adds it, for error texts.
+    pub(crate) fn operation(&self) -> &'static str {
+        match self {
+            Self::AvailableCounter(_) => "add available counter handler",
+            Self::UnavailableCounter(_) => "add unavailable counter handler",
+            Self::Close(_) => "add close handler",
+        }
+    }
+}
+
 /// Counter and close handlers, which come and go at run time, each under an id.
 pub(crate) struct HandlerList<H> {
     entries: Vec<(i64, H)>,
@@ -106,6 +128,26 @@ pub(crate) struct Handlers {
     pub(crate) available_counter: HandlerList<CounterHandler>,
     pub(crate) unavailable_counter: HandlerList<CounterHandler>,
     pub(crate) close: HandlerList<CloseHandler>,
+}
+
+impl Handlers {
+    pub(crate) fn add(&mut self, id: i64, handler: Handler) {
+        match handler {
+            Handler::AvailableCounter(handler) => self.available_counter.add(id, handler),
+            Handler::UnavailableCounter(handler) => self.unavailable_counter.add(id, handler),
+            Handler::Close(handler) => self.close.add(id, handler),
+        }
+    }
+
+    pub(crate) fn remove(&mut self, id: i64) -> Option<Handler> {
+        let available = self.available_counter.remove(id).map(Handler::AvailableCounter);
+        let counter = available.or_else(|| {
+            self.unavailable_counter
+                .remove(id)
+                .map(Handler::UnavailableCounter)
+        });
+        counter.or_else(|| self.close.remove(id).map(Handler::Close))
+    }
 }
 
 impl Default for Handlers {

@@ -37,8 +37,8 @@ mod lock;
 mod publication;
 mod subscription;
 
-pub use channel_status::ChannelStatus;
-pub use client::{Client, SessionIdRequest};
+pub use channel_status::{ChannelStatus, EndpointStatus};
+pub use client::{Client, Requests, SessionIdRequest};
 pub use cluster::{
     ClientSession, IngressStream, Received, SESSION_HEADER_LENGTH, Sequenced, Sequencer, SessionHeader,
 };
@@ -49,8 +49,8 @@ pub use counter::{Counter, StaticCounter};
 pub use destinations::Destinations;
 pub use error::{ClientError, OfferError, PollError};
 pub use handlers::{
-    CloseHandler, CounterHandler, ErrorHandler, ImageHandler, PublicationError, PublicationErrorHandler,
-    SubscriptionHandlers,
+    CloseHandler, CounterHandler, ErrorHandler, Handler, ImageHandler, PublicationError,
+    PublicationErrorHandler, SubscriptionHandlers,
 };
 pub use headrace_buffers::doorbell::{Armed, Awaited, BlockingIdle, Doorbells, Interests, SharedParker};
 pub use headrace_buffers::log::{
@@ -58,7 +58,9 @@ pub use headrace_buffers::log::{
 };
 pub use headrace_protocol::ErrorCode;
 pub use image::{Block, FragmentAssembler, HandlerResult, Image, PollLimit, ReplayBlocks};
-pub use publication::{ExclusivePublication, Publication, PublicationHandle, SubscriberCount, Writer};
+pub use publication::{
+    ExclusivePublication, LogLimits, Publication, PublicationHandle, SubscriberCount, Writer,
+};
 pub use subscription::{PollGuard, Start, Subscription};
 
 // What programs and bindings rely on: everything may be moved to, and used from, any thread.

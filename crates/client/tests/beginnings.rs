@@ -9,12 +9,13 @@ const UDP: &str = "aeron:udp?endpoint=127.0.0.1:0|term-length=64k";
 
 fn subscribe(client: &Client, start: Start, channel: &str) -> Subscription {
     let id = client
-        .async_add_subscription_from(start, channel, STREAM, Default::default())
+        .requests()
+        .add_subscription_from(start, channel, STREAM, Default::default())
         .unwrap();
     let mut found = None;
     await_that("subscription added", || {
-        client.drive(id);
-        found = client.find_subscription(id).unwrap();
+        client.requests().drive(id);
+        found = client.requests().find_subscription(id).unwrap();
         found.is_some()
     });
     found.unwrap()

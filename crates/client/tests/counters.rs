@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::{Arc, Mutex};
 
-use headrace_client::{ClientError, CounterHandler};
+use headrace_client::{ClientError, CounterHandler, Handler};
 use headrace_protocol::command::Command;
 use headrace_protocol::event::Event;
 
@@ -104,17 +104,21 @@ fn counters_of_everybody_are_seen_coming_and_going() {
     let seen: Arc<Mutex<Vec<String>>> = Arc::default();
     let (came, went) = (Arc::clone(&seen), Arc::clone(&seen));
     client
-        .add_available_counter_handler(Arc::new(move |reader, registration_id, counter_id| {
-            let label = reader.label(counter_id).unwrap_or_default();
-            came.lock().unwrap().push(format!("+{registration_id} {label}"));
-        }))
+        .add_handler(Handler::AvailableCounter(Arc::new(
+            move |reader, registration_id, counter_id| {
+                let label = reader.label(counter_id).unwrap_or_default();
+                came.lock().unwrap().push(format!("+{registration_id} {label}"));
+            },
+        )))
         .unwrap();
     client
-        .add_unavailable_counter_handler(Arc::new(move |_, registration_id, counter_id| {
-            went.lock()
-                .unwrap()
-                .push(format!("-{registration_id} {counter_id}"));
-        }))
+        .add_handler(Handler::UnavailableCounter(Arc::new(
+            move |_, registration_id, counter_id| {
+                went.lock()
+                    .unwrap()
+                    .push(format!("-{registration_id} {counter_id}"));
+            },
+        )))
         .unwrap();
     let own = client.add_counter(1001, &[], "mine").unwrap();
     let counter_id = driver(&fake).allocate(1003, &[], "theirs", 900);
@@ -146,13 +150,15 @@ fn a_handler_that_was_removed_is_told_of_no_counter() {
     let told: Arc<Mutex<usize>> = Arc::default();
     let count = Arc::clone(&told);
     let handler: CounterHandler = Arc::new(move |_, _, _| *count.lock().unwrap() += 1);
-    let coming = client.add_available_counter_handler(handler.clone()).unwrap();
-    let going = client.add_unavailable_counter_handler(handler).unwrap();
+    let coming = client
+        .add_handler(Handler::AvailableCounter(handler.clone()))
+        .unwrap();
+    let going = client.add_handler(Handler::UnavailableCounter(handler)).unwrap();
     service_until_idle(&client);
     let before = *told.lock().unwrap();
-    assert!(client.remove_available_counter_handler(coming));
-    assert!(client.remove_unavailable_counter_handler(going));
-    assert!(!client.remove_unavailable_counter_handler(going));
+    assert!(client.remove_handler(coming));
+    assert!(client.remove_handler(going));
+    assert!(!client.remove_handler(going));
     let counter_id = driver(&fake).allocate(1003, &[], "theirs", 900);
     let (registration_id, ready) = (
         900,

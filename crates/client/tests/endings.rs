@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use headrace_buffers::counters::type_ids;
 use headrace_client::{
-    Client, ClientConfig, ClientError, CounterHandler, ImageHandler, Offer, PollError, Publication,
+    Client, ClientConfig, ClientError, CounterHandler, Handler, ImageHandler, Offer, PollError, Publication,
     Subscription, SubscriptionHandlers,
 };
 use headrace_protocol::command::Command;
@@ -49,7 +49,9 @@ fn busy() -> Busy {
     let counter = client.add_counter(1001, b"key", "label").unwrap();
     let counter_gone = note("counter gone");
     client
-        .add_unavailable_counter_handler(Arc::new(move |_, _, _| counter_gone()))
+        .add_handler(Handler::UnavailableCounter(Arc::new(move |_, _, _| {
+            counter_gone()
+        })))
         .unwrap();
     driver(&fake).connect(publication.registration_id(), 1 << 40);
     driver(&fake).link(publication.registration_id(), subscription.registration_id());
@@ -103,10 +105,13 @@ impl Busy {
             self.client.add_publication(CHANNEL, 10).err().as_ref(),
             Some(reason)
         );
-        assert_eq!(self.client.find_publication(1).err().as_ref(), Some(reason));
+        assert_eq!(
+            self.client.requests().find_publication(1).err().as_ref(),
+            Some(reason)
+        );
         assert_eq!(self.client.next_correlation_id().as_ref(), Err(reason));
         assert_eq!(
-            self.client.add_close_handler(Arc::new(|| {})).as_ref(),
+            self.client.add_handler(Handler::Close(Arc::new(|| {}))).as_ref(),
             Err(reason)
         );
     }
@@ -366,11 +371,11 @@ fn a_waiting_call_ends_with_the_client() {
 #[test]
 fn a_result_that_was_never_taken_is_closed_with_the_client() {
     let it = busy();
-    let id = it.client.async_add_publication(CHANNEL, 12).unwrap();
+    let id = it.client.requests().add_publication(CHANNEL, 12).unwrap();
     driver(&it.fake).work();
     service_until_idle(&it.client);
     it.client.close().unwrap();
-    assert!(it.client.find_publication(id).is_err());
+    assert!(it.client.requests().find_publication(id).is_err());
 }
 
 /// What a handler needs of a client that is made after it.
@@ -386,21 +391,22 @@ fn handlers_may_not_call_the_client_but_may_close_things() {
     let refusals: Arc<Mutex<Vec<ClientError>>> = Arc::default();
     let told = Arc::clone(&refusals);
     client
-        .add_available_counter_handler(Arc::new(move |_, _, _| {
+        .add_handler(Handler::AvailableCounter(Arc::new(move |_, _, _| {
             let pair = slot.get().unwrap().upgrade().unwrap();
             let (client, publication) = &*pair;
             let mut told = told.lock().unwrap();
             told.extend(client.add_publication(CHANNEL, 10).err());
             told.extend(
                 client
-                    .async_add_subscription(CHANNEL, 10, Default::default())
+                    .requests()
+                    .add_subscription(CHANNEL, 10, Default::default())
                     .err(),
             );
             told.extend(client.add_counter(1001, &[], "").err());
-            told.extend(client.find_publication(1).err());
+            told.extend(client.requests().find_publication(1).err());
             told.extend(client.next_available_session_id(1).err());
-            told.extend(client.cancel(1).err());
-            told.extend(client.add_close_handler(Arc::new(|| {})).err());
+            told.extend(client.requests().cancel(1).err());
+            told.extend(client.add_handler(Handler::Close(Arc::new(|| {}))).err());
             told.extend(
                 publication
                     .destinations()
@@ -410,7 +416,7 @@ fn handlers_may_not_call_the_client_but_may_close_things() {
             told.extend(client.invoke().err());
             told.extend(client.close().err());
             publication.close();
-        }))
+        })))
         .unwrap();
     let event = Event::CounterReady {
         registration_id: -7,
@@ -440,10 +446,10 @@ fn a_subscription_closed_in_a_handler_runs_its_own_handlers_afterwards() {
     slot.set(Arc::downgrade(&subscription)).unwrap();
     let calls = Arc::clone(&it.calls);
     it.client
-        .add_available_counter_handler(Arc::new(move |_, _, _| {
+        .add_handler(Handler::AvailableCounter(Arc::new(move |_, _, _| {
             slot.get().unwrap().upgrade().unwrap().close();
             calls.lock().unwrap().push("handler done");
-        }))
+        })))
         .unwrap();
     driver(&it.fake).send(&Event::CounterReady {
         registration_id: -7,
@@ -458,13 +464,17 @@ fn a_handler_that_panics_is_reported_and_the_others_run() {
     let it = busy();
     let calls = Arc::clone(&it.calls);
     it.client
-        .add_available_counter_handler(Arc::new(|_, _, _| panic!("first handler")))
+        .add_handler(Handler::AvailableCounter(Arc::new(|_, _, _| {
+            panic!("first handler")
+        })))
         .unwrap();
     it.client
-        .add_available_counter_handler(Arc::new(move |_, registration_id, counter_id| {
-            assert_eq!((registration_id, counter_id), (-7, 3));
-            calls.lock().unwrap().push("second handler");
-        }))
+        .add_handler(Handler::AvailableCounter(Arc::new(
+            move |_, registration_id, counter_id| {
+                assert_eq!((registration_id, counter_id), (-7, 3));
+                calls.lock().unwrap().push("second handler");
+            },
+        )))
         .unwrap();
     driver(&it.fake).send(&Event::CounterReady {
         registration_id: -7,
@@ -485,15 +495,15 @@ fn a_removed_handler_is_not_called() {
     let it = busy();
     let id = it
         .client
-        .add_available_counter_handler(Arc::new(|_, _, _| panic!("called")))
+        .add_handler(Handler::AvailableCounter(Arc::new(|_, _, _| panic!("called"))))
         .unwrap();
-    assert!(it.client.remove_available_counter_handler(id));
-    assert!(!it.client.remove_available_counter_handler(id));
+    assert!(it.client.remove_handler(id));
+    assert!(!it.client.remove_handler(id));
     let id = it
         .client
-        .add_close_handler(Arc::new(|| panic!("called")))
+        .add_handler(Handler::Close(Arc::new(|| panic!("called"))))
         .unwrap();
-    assert!(it.client.remove_close_handler(id));
+    assert!(it.client.remove_handler(id));
     driver(&it.fake).send(&Event::CounterReady {
         registration_id: -7,
         counter_id: 3,
@@ -612,7 +622,8 @@ fn a_client_that_has_ended_holds_no_handler_for_whatever_reason_it_ended() {
         let client = Client::connect(config).unwrap();
         let _subscription = client.add_subscription(CHANNEL, 10, handlers).unwrap();
         let _untaken = client
-            .async_add_subscription(CHANNEL, 11, SubscriptionHandlers::default())
+            .requests()
+            .add_subscription(CHANNEL, 11, SubscriptionHandlers::default())
             .unwrap();
         assert!(Arc::strong_count(&token) > 1);
         end(&fake, &client);
@@ -639,8 +650,8 @@ fn a_handler_that_goes_may_close_what_it_holds() {
     let (client, _) = connect(&fake);
     let held = client.add_publication(CHANNEL, 10).unwrap();
     let id = client
-        .add_close_handler(Arc::new(move || assert!(held.is_closed())))
+        .add_handler(Handler::Close(Arc::new(move || assert!(held.is_closed()))))
         .unwrap();
-    assert!(client.remove_close_handler(id));
-    assert!(!client.remove_close_handler(id));
+    assert!(client.remove_handler(id));
+    assert!(!client.remove_handler(id));
 }

@@ -600,7 +600,7 @@ fn a_break_stops_one_image_and_the_poll_goes_on_with_the_next() {
 #[test]
 fn a_poll_that_meets_only_padding_looks_into_the_next_term() {
     let it = linked();
-    let length = it.publication.max_message_length();
+    let length = it.publication.limits().max_message_length;
     let mut sent = 0;
     // Until padding ends the first term: messages of an eighth of a term do not fill it.
     while it.publication.position() < Some(common::TERM_LENGTH as i64) {

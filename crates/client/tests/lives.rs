@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use headrace_client::{
-    Client, ClientError, ErrorCode, Header, Offer, PollError, PublicationError, SubscriptionHandlers,
+    Client, ClientError, ErrorCode, Handler, Header, Offer, PollError, PublicationError, SubscriptionHandlers,
 };
 use headrace_sys::clock::ManualClock;
 use headrace_sys::{Clock, SystemClock};
@@ -68,7 +68,7 @@ fn a_rejected_image_goes_and_its_publisher_learns_why() {
         let subscription = subscriber
             .add_subscription(channel, STREAM, Default::default())
             .unwrap();
-        let resolved = match subscription.channel_status_id() {
+        let resolved = match subscription.status().counter_id() {
             -1 => channel.to_owned(),
             _ => {
                 await_that("endpoint bound", || subscription.resolved_channel().is_some());
@@ -166,9 +166,9 @@ fn a_driver_that_stops_ends_its_clients() {
     let gone = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&gone);
     client
-        .add_close_handler(Arc::new(move || {
+        .add_handler(Handler::Close(Arc::new(move || {
             count.fetch_add(1, Ordering::SeqCst);
-        }))
+        })))
         .unwrap();
     let (publication, subscription) = pair(&client, IPC);
     let image = subscription.images().remove(0);
@@ -282,8 +282,10 @@ fn counters_of_one_client_are_seen_and_missed_by_another() {
     let (one, two) = (live.client(), live.client());
     let gone: Arc<Mutex<Vec<i64>>> = Arc::default();
     let told = Arc::clone(&gone);
-    two.add_unavailable_counter_handler(Arc::new(move |_, id, _| told.lock().unwrap().push(id)))
-        .unwrap();
+    two.add_handler(Handler::UnavailableCounter(Arc::new(move |_, id, _| {
+        told.lock().unwrap().push(id)
+    })))
+    .unwrap();
     let counter = one.add_counter(1001, b"key", "seen by all").unwrap();
     counter.set(42);
     let reader = two.counters_reader();

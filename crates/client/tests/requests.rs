@@ -17,7 +17,7 @@ fn a_publication_is_what_the_driver_made_of_it() {
     driver(&fake).status_id = 900;
     let publication = client.add_publication(CHANNEL, 10).unwrap();
     assert_eq!((publication.channel(), publication.stream_id()), (CHANNEL, 10));
-    assert_eq!(publication.channel_status_id(), 900);
+    assert_eq!(publication.status().counter_id(), 900);
     assert_eq!(
         publication.registration_id(),
         publication.original_registration_id()
@@ -28,11 +28,14 @@ fn a_publication_is_what_the_driver_made_of_it() {
         1000 + publication.registration_id()
     );
     assert_eq!(
-        (publication.max_payload_length(), publication.max_message_length()),
+        (
+            publication.limits().max_payload_length,
+            publication.limits().max_message_length
+        ),
         (1376, 8192)
     );
-    assert_eq!(publication.max_possible_position(), 1 << 47);
-    assert_eq!(publication.initial_term_id(), 7);
+    assert_eq!(publication.limits().max_possible_position, 1 << 47);
+    assert_eq!(publication.limits().initial_term_id, 7);
     assert!(!publication.is_connected());
     assert_eq!(publication.offer(b"no subscriber"), Ok(Offer::NotConnected));
 
@@ -91,7 +94,7 @@ fn closing_is_told_once_and_everything_after_says_closed() {
     );
     assert!(publication.is_closed() && !publication.is_connected());
     assert_eq!(
-        publication.channel_status(),
+        publication.status().state(),
         headrace_client::ChannelStatus::Closed
     );
     assert_eq!(
@@ -178,43 +181,56 @@ fn a_refusal_carries_code_and_text_and_is_given_once() {
     );
 
     let id = client
-        .async_add_subscription(CHANNEL, 10, Default::default())
+        .requests()
+        .add_subscription(CHANNEL, 10, Default::default())
         .unwrap();
     driver(&fake).work();
     service_until_idle(&client);
     assert!(matches!(
-        client.find_subscription(id),
+        client.requests().find_subscription(id),
         Err(ClientError::Registration { .. })
     ));
-    assert!(matches!(client.find_subscription(id), Ok(None)));
+    assert!(matches!(client.requests().find_subscription(id), Ok(None)));
 }
 
 #[test]
 fn an_asynchronous_add_is_nothing_then_the_thing_then_nothing() {
     let fake = FakeDriver::start();
     let (client, _) = connect(&fake);
-    let id = client.async_add_exclusive_publication(CHANNEL, 10).unwrap();
+    let id = client.requests().add_exclusive_publication(CHANNEL, 10).unwrap();
     service_until_idle(&client);
-    assert!(client.is_pending(id));
-    assert!(client.find_exclusive_publication(id).unwrap().is_none());
+    assert!(client.requests().is_pending(id));
+    assert!(
+        client
+            .requests()
+            .find_exclusive_publication(id)
+            .unwrap()
+            .is_none()
+    );
     driver(&fake).work();
     service_until_idle(&client);
-    assert!(!client.is_pending(id));
-    let publication = client.find_exclusive_publication(id).unwrap().unwrap();
+    assert!(!client.requests().is_pending(id));
+    let publication = client.requests().find_exclusive_publication(id).unwrap().unwrap();
     assert_eq!(publication.registration_id(), id);
-    assert!(client.find_exclusive_publication(id).unwrap().is_none());
-    assert!(client.find_publication(id + 1000).unwrap().is_none());
+    assert!(
+        client
+            .requests()
+            .find_exclusive_publication(id)
+            .unwrap()
+            .is_none()
+    );
+    assert!(client.requests().find_publication(id + 1000).unwrap().is_none());
 }
 
 #[test]
 fn a_result_is_not_handed_out_as_something_else() {
     let fake = FakeDriver::start();
     let (client, _) = connect(&fake);
-    let id = client.async_add_publication(CHANNEL, 10).unwrap();
+    let id = client.requests().add_publication(CHANNEL, 10).unwrap();
     driver(&fake).work();
     service_until_idle(&client);
     assert!(matches!(
-        client.find_counter(id),
+        client.requests().find_counter(id),
         Err(ClientError::InvalidArgument { .. })
     ));
     // It can be taken only once, so it was closed.
@@ -260,14 +276,15 @@ fn an_asynchronous_add_times_out_too() {
     let (client, _) = connect(&fake);
     driver(&fake).reply = Reply::Silence;
     let id = client
-        .async_add_subscription(CHANNEL, 10, Default::default())
+        .requests()
+        .add_subscription(CHANNEL, 10, Default::default())
         .unwrap();
     for _ in 0..110 {
         driver(&fake).work();
         service_until_idle(&client);
     }
     assert!(matches!(
-        client.find_subscription(id),
+        client.requests().find_subscription(id),
         Err(ClientError::DriverTimeout { .. })
     ));
     driver(&fake).work();
@@ -281,20 +298,20 @@ fn an_asynchronous_add_times_out_too() {
 fn a_pending_add_can_be_given_up() {
     let fake = FakeDriver::start();
     let (client, _) = connect(&fake);
-    let id = client.async_add_publication(CHANNEL, 10).unwrap();
-    assert_eq!(client.cancel(id), Ok(true));
-    assert_eq!(client.cancel(id), Ok(false));
+    let id = client.requests().add_publication(CHANNEL, 10).unwrap();
+    assert_eq!(client.requests().cancel(id), Ok(true));
+    assert_eq!(client.requests().cancel(id), Ok(false));
     driver(&fake).work();
     service_until_idle(&client);
-    assert!(client.find_publication(id).unwrap().is_none());
+    assert!(client.requests().find_publication(id).unwrap().is_none());
     let removed = |command: &Command<'_>| matches!(command, Command::RemovePublication { .. });
     assert_eq!(driver(&fake).count(removed), 1);
 
     // One that has arrived is closed.
-    let id = client.async_add_publication(CHANNEL, 10).unwrap();
+    let id = client.requests().add_publication(CHANNEL, 10).unwrap();
     driver(&fake).work();
     service_until_idle(&client);
-    assert_eq!(client.cancel(id), Ok(true));
+    assert_eq!(client.requests().cancel(id), Ok(true));
     driver(&fake).work();
     assert_eq!(driver(&fake).count(removed), 2);
 }
@@ -303,12 +320,12 @@ fn a_pending_add_can_be_given_up() {
 fn a_log_that_cannot_be_mapped_is_named_and_given_back() {
     let fake = FakeDriver::start();
     let (client, errors) = connect(&fake);
-    let id = client.async_add_publication(CHANNEL, 10).unwrap();
+    let id = client.requests().add_publication(CHANNEL, 10).unwrap();
     driver(&fake).work();
     let path = driver(&fake).logs[&id].path.clone();
     std::fs::remove_file(&path).unwrap();
     service_until_idle(&client);
-    let error = client.find_publication(id).err().unwrap();
+    let error = client.requests().find_publication(id).err().unwrap();
     assert!(error.to_string().contains(&path), "{error}");
     driver(&fake).work();
     assert!(matches!(
@@ -327,7 +344,7 @@ fn a_full_ring_is_an_error_and_leaves_no_request_behind() {
     let (client, _) = connect(&fake);
     let long = format!("aeron:udp?endpoint=127.0.0.1:40123|alias={}", "x".repeat(100_000));
     let error = loop {
-        match client.async_add_publication(&long, 10) {
+        match client.requests().add_publication(&long, 10) {
             Ok(_) => {}
             Err(error) => break error,
         }
@@ -342,7 +359,7 @@ fn a_full_ring_is_an_error_and_leaves_no_request_behind() {
         "{error}"
     );
     let too_long = "x".repeat(1 << 20);
-    let error = client.async_add_publication(&too_long, 10).err().unwrap();
+    let error = client.requests().add_publication(&too_long, 10).err().unwrap();
     assert!(error.to_string().contains("too long"), "{error}");
 }
 
@@ -371,7 +388,7 @@ fn the_bound_port_is_found_through_the_counters() {
     let channel = "aeron:udp?endpoint=127.0.0.1:0";
     let subscription = client.add_subscription(channel, 10, Default::default()).unwrap();
     assert_eq!(
-        subscription.channel_status(),
+        subscription.status().state(),
         headrace_client::ChannelStatus::Initializing
     );
     assert_eq!(
@@ -391,7 +408,7 @@ fn the_bound_port_is_found_through_the_counters() {
     );
     driver(&fake).counters.set_value(status_id, 1);
     assert_eq!(
-        subscription.channel_status(),
+        subscription.status().state(),
         headrace_client::ChannelStatus::Active
     );
     assert_eq!(
@@ -404,7 +421,7 @@ fn the_bound_port_is_found_through_the_counters() {
     );
     driver(&fake).counters.set_value(status_id, -1);
     assert_eq!(
-        subscription.channel_status(),
+        subscription.status().state(),
         headrace_client::ChannelStatus::Errored
     );
 }

@@ -22,7 +22,7 @@ fn spy(client: &Client, channel: &str) -> Subscription {
     let spy = client
         .add_subscription(&channel, STREAM, Default::default())
         .unwrap();
-    assert_eq!(spy.channel_status_id(), -1);
+    assert_eq!(spy.status().counter_id(), -1);
     spy
 }
 

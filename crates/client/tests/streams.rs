@@ -15,7 +15,10 @@ fn every_kind_of_length(channel: &str) {
     let live = start();
     let client = live.client();
     let (publication, subscription) = pair(&client, channel);
-    let (payload, message) = (publication.max_payload_length(), publication.max_message_length());
+    let (payload, message) = (
+        publication.limits().max_payload_length,
+        publication.limits().max_message_length,
+    );
     let lengths = [
         0,
         1,
@@ -96,7 +99,7 @@ fn many_rotations(channel: &str, messages: usize) {
             next == messages
         });
     });
-    let rotations = publication.position().unwrap() / publication.term_length() as i64;
+    let rotations = publication.position().unwrap() / publication.limits().term_length as i64;
     assert!(rotations > 20, "rotations={rotations}");
     let image = &subscription.images()[0];
     await_that("all consumed", || {
@@ -118,7 +121,7 @@ fn sixteen_mebibytes(channel: &str) {
     let live = start();
     let client = live.client();
     let (publication, subscription) = pair(&client, channel);
-    assert_eq!(publication.max_message_length(), 16 * 1024 * 1024);
+    assert_eq!(publication.limits().max_message_length, 16 * 1024 * 1024);
     let lengths = [16 * 1024 * 1024, 3, 9 * 1024 * 1024 + 1];
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -394,5 +397,5 @@ fn a_wildcard_port_is_known_once_bound() {
         subscription.resolved_channel().unwrap(),
         format!("aeron:udp?endpoint={endpoint}")
     );
-    assert_eq!(subscription.local_socket_addresses(), [endpoint]);
+    assert_eq!(subscription.status().local_socket_addresses(), [endpoint]);
 }

@@ -99,7 +99,7 @@ fn room_wakes_a_publisher() {
     for (live, channel) in [(start(), IPC), (every_agent_its_thread(), IPC), (start(), UDP)] {
         let client = live.client();
         let (publication, subscription) = pair(&client, channel);
-        let message = vec![0; publication.max_payload_length()];
+        let message = vec![0; publication.limits().max_payload_length];
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 // Several times what fits.

@@ -561,7 +561,7 @@ fn a_strangers_naks_bring_nothing_to_any_receiver() {
             .unwrap();
         let (session_id, term_id) = (
             center.publication.session_id(),
-            center.publication.initial_term_id(),
+            center.publication.limits().initial_term_id,
         );
         let nak = Nak {
             flags: 0,

@@ -135,13 +135,13 @@ fn an_address_that_cannot_be_used_at_first_is_tried_until_it_can() {
     leads_to(&world, new.node.address());
     world.run_for(20 * SECOND);
     assert!(at_new.poll().is_empty());
-    assert_eq!(publication.channel_status(), ChannelStatus::Errored);
+    assert_eq!(publication.status().state(), ChannelStatus::Errored);
     let errors = errors_of(&from.node);
     assert_eq!(errors.len(), 1, "told once a minute: {errors:?}");
     assert!(errors[0].contains("failed to reconnect"), "{errors:?}");
     world.network().set_route(new.node.address(), true);
     flows(&world, SECOND, &publication, &mut at_new);
-    assert_eq!(publication.channel_status(), ChannelStatus::Active);
+    assert_eq!(publication.status().state(), ChannelStatus::Active);
     assert_eq!(from.resolution_changes(), 1);
 }
 
@@ -169,7 +169,7 @@ fn a_publication_to_where_no_way_leads_yet_sends_as_soon_as_one_does() {
         }
         world.run_for(5 * SECOND);
         assert!(!publication.is_connected() && reader.poll().is_empty());
-        assert_eq!(publication.channel_status(), ChannelStatus::Active);
+        assert_eq!(publication.status().state(), ChannelStatus::Active);
         let errors = errors_of(&from.node);
         let is_named = errors.len() == 1 && errors[0].contains("WARN - failed to send datagram to ");
         assert!(is_named, "{channel}: {errors:?}");

@@ -214,7 +214,8 @@ fn a_name_server_that_does_not_answer_delays_its_channel_alone() {
     let client = node.connect().unwrap();
     world.network().set_lookup_ns(i64::MAX);
     let waiting = client
-        .async_add_publication("aeron:udp?endpoint=only:40123", STREAM)
+        .requests()
+        .add_publication("aeron:udp?endpoint=only:40123", STREAM)
         .unwrap();
     let begun_ns = world.now_ns();
     client.add_publication("aeron:ipc", STREAM).unwrap();
@@ -223,10 +224,10 @@ fn a_name_server_that_does_not_answer_delays_its_channel_alone() {
         .unwrap();
     assert!(world.now_ns() - begun_ns < SECOND);
     world.run_for(9 * SECOND);
-    assert!(client.find_publication(waiting).unwrap().is_none());
+    assert!(client.requests().find_publication(waiting).unwrap().is_none());
     world.run_for(2 * SECOND);
     assert!(matches!(
-        client.find_publication(waiting).err(),
+        client.requests().find_publication(waiting).err(),
         Some(ClientError::DriverTimeout { .. })
     ));
 }

@@ -257,10 +257,10 @@ fn a_removed_path_is_closed_when_the_client_is_answered_and_the_stream_goes_on()
     feed.publish(20);
     let sockets = feed.world.socket_count();
     let subscription = &feed.reader.subscription;
-    assert_eq!(subscription.local_socket_addresses().len(), 2);
+    assert_eq!(subscription.status().local_socket_addresses().len(), 2);
     subscription.destinations().remove(&path(0)).unwrap();
     assert_eq!(feed.world.socket_count(), sockets - 1);
-    assert_eq!(subscription.local_socket_addresses().len(), 1);
+    assert_eq!(subscription.status().local_socket_addresses().len(), 1);
     assert_eq!(feed.image().active_transport_count(), 1);
     // Its port is free at once.
     subscription.destinations().add(&path(0)).unwrap();
@@ -429,13 +429,13 @@ fn equal_destinations_are_told_apart_by_id() {
     let subscription = &reader.subscription;
     let any_port = "aeron:udp?endpoint=reader:0";
     let ids = [(); 3].map(|()| subscription.destinations().add(any_port).unwrap());
-    let addresses = subscription.local_socket_addresses();
+    let addresses = subscription.status().local_socket_addresses();
     assert_eq!(addresses.len(), 3);
     subscription.destinations().remove_by_id(ids[1]).unwrap();
-    let left = subscription.local_socket_addresses();
+    let left = subscription.status().local_socket_addresses();
     assert_eq!(left, [addresses[0].clone(), addresses[2].clone()]);
     subscription.destinations().remove(any_port).unwrap();
-    assert_eq!(subscription.local_socket_addresses().len(), 1);
+    assert_eq!(subscription.status().local_socket_addresses().len(), 1);
 }
 
 #[test]
@@ -464,7 +464,7 @@ fn subscriptions_share_destinations_by_tag() {
         .destinations()
         .remove("aeron:udp?endpoint=reader:40001")
         .unwrap();
-    assert!(second.subscription.local_socket_addresses().is_empty());
+    assert!(second.subscription.status().local_socket_addresses().is_empty());
 }
 
 #[test]
@@ -527,7 +527,7 @@ fn what_is_no_destination_is_refused_with_the_reason_and_the_others_stay() {
         .remove("aeron:udp?endpoint=reader:40009")
         .unwrap();
     subscription.destinations().remove_by_id(77).unwrap();
-    assert_eq!(subscription.local_socket_addresses().len(), 1);
+    assert_eq!(subscription.status().local_socket_addresses().len(), 1);
     assert_eq!(errors_of(&host.node).len(), 9);
 }
 
@@ -597,7 +597,7 @@ fn a_thousand_destinations_are_added_read_and_given_back() {
             .unwrap();
     }
     assert_eq!(world.socket_count(), before + 1_000);
-    let addresses = reader.subscription.local_socket_addresses();
+    let addresses = reader.subscription.status().local_socket_addresses();
     for address in [&addresses[0], &addresses[999]] {
         let channel = format!("aeron:udp?endpoint={address}|term-length=64k");
         let publication = other.client.add_publication(&channel, STREAM).unwrap();

@@ -35,7 +35,7 @@ fn its_port_is_free_its_publisher_knows_and_it_begins_without_destinations() {
         for turn in 0..3 {
             let mut reader = Reader::subscribe(&subscriber, manual, STREAM);
             assert!(
-                reader.subscription.local_socket_addresses().is_empty(),
+                reader.subscription.status().local_socket_addresses().is_empty(),
                 "{manual}"
             );
             add_destination(&world, &reader.subscription);

@@ -112,7 +112,7 @@ fn without_being_asked_to_spies_move_nothing() {
         flags: 0,
         session_id: spied.publication.session_id(),
         stream_id: STREAM,
-        consumption_term_id: spied.publication.initial_term_id(),
+        consumption_term_id: spied.publication.limits().initial_term_id,
         consumption_term_offset: 0,
         receiver_window_length: 0,
         receiver_id: 1,

@@ -68,7 +68,7 @@ impl Center {
             flags: 0,
             session_id: self.publication.session_id(),
             stream_id: STREAM,
-            consumption_term_id: self.publication.initial_term_id(),
+            consumption_term_id: self.publication.limits().initial_term_id,
             consumption_term_offset: 0,
             receiver_window_length: 4096,
             receiver_id: 77,
@@ -158,7 +158,7 @@ fn one_that_asks_for_a_stream_gets_a_frame_for_a_frame_until_it_shows_that_it_ha
             }
         }
         let out_of_window = StatusMessage {
-            consumption_term_id: center.publication.initial_term_id().wrapping_add(3),
+            consumption_term_id: center.publication.limits().initial_term_id.wrapping_add(3),
             ..center.status()
         };
         center.hears(&stranger, &out_of_window);
@@ -179,7 +179,8 @@ fn one_that_asks_for_a_stream_gets_a_frame_for_a_frame_until_it_shows_that_it_ha
         let member = StatusMessage {
             consumption_term_id: center
                 .publication
-                .initial_term_id()
+                .limits()
+                .initial_term_id
                 .wrapping_add((position / 65_536) as i32),
             consumption_term_offset: (position % 65_536) as i32,
             receiver_window_length: 32 * 1024,
@@ -380,7 +381,7 @@ fn requests_that_name_a_session_that_the_channel_does_not_have_are_counted() {
             flags: 0,
             session_id: center.publication.session_id() ^ 1,
             stream_id: STREAM,
-            term_id: center.publication.initial_term_id(),
+            term_id: center.publication.limits().initial_term_id,
             term_offset: 0,
             length: 64,
         };

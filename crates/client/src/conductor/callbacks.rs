@@ -10,7 +10,7 @@ use headrace_buffers::counters::CountersReader;
 
 use super::leaving::Leaving;
 use crate::error::ClientError;
-use crate::handlers::{CounterHandler, Handlers, ImageHandler, PublicationError};
+use crate::handlers::{CounterHandler, Handler, Handlers, ImageHandler, PublicationError};
 use crate::image::Image;
 
 /// One queued handler call, lent what counter handlers read.
@@ -30,11 +30,8 @@ impl Callbacks {
     }
 
     /// Takes out a handler.
-    pub(crate) fn remove<H>(
-        &mut self,
-        remove: impl FnOnce(&mut Handlers) -> Option<H>,
-    ) -> Leaving<Option<H>> {
-        Leaving::new(remove(&mut self.handlers))
+    pub(crate) fn remove(&mut self, id: i64) -> Leaving<Option<Handler>> {
+        Leaving::new(self.handlers.remove(id))
     }
 
     pub(crate) fn queue_error(&mut self, error: ClientError) {

@@ -34,7 +34,7 @@ impl Publications {
     pub(crate) fn use_channel(&self, status_id: i32) -> bool {
         self.handles
             .values()
-            .any(|handle| handle.channel_status_id() == status_id)
+            .any(|handle| handle.channel_status_id == status_id)
     }
 
     pub(crate) fn close_all(&mut self) {

@@ -17,7 +17,7 @@ use super::handler_thread::HandlerThread;
 use super::requests::{Found, Kind, Outcome, Request};
 use super::rooms::{EXPLICIT_CLOSE_LINGER_NS, Rooms};
 use crate::error::ClientError;
-use crate::handlers::Handlers;
+use crate::handlers::Handler;
 use crate::lock::lock;
 
 pub(crate) struct Registry {
@@ -172,23 +172,19 @@ impl Registry {
         rooms.remove_at_driver(&cx, registration_id, Removal::Counter);
     }
 
-    /// Adds a handler under an id of its own, which is returned.
-    pub(crate) fn add_handler(
-        &self,
-        operation: &'static str,
-        add: impl FnOnce(&mut Handlers, i64),
-    ) -> Result<i64, ClientError> {
-        self.handler_thread.refuse_reentry(operation)?;
+    /// Adds a handler and returns its id.
+    pub(crate) fn add_handler(&self, handler: Handler) -> Result<i64, ClientError> {
+        self.handler_thread.refuse_reentry(handler.operation())?;
         let mut rooms = self.open()?;
         let id = self.services.driver.next_correlation_id();
-        add(&mut rooms.callbacks.handlers, id);
+        rooms.callbacks.handlers.add(id, handler);
         Ok(id)
     }
 
     /// Removes a handler, which may hold what closes something of this client. False when it is not known.
-    pub(crate) fn remove_handler<H>(&self, remove: impl FnOnce(&mut Handlers) -> Option<H>) -> bool {
+    pub(crate) fn remove_handler(&self, id: i64) -> bool {
         let mut rooms = self.rooms();
-        let handler = rooms.callbacks.remove(remove).unlock(rooms);
+        let handler = rooms.callbacks.remove(id).unlock(rooms);
         handler.is_some()
     }
 

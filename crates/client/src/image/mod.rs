@@ -220,7 +220,7 @@ impl Image {
         conductor_proxy::open(&self.conductor, true, "client")?.wait_for(id)
     }
 
-    /// As [`Self::reject`] without waiting; see [`crate::Client::find_operation`].
+    /// As [`Self::reject`] without waiting; see [`crate::Requests::find_operation`].
     pub fn async_reject(&self, reason: &str) -> Result<i64, ClientError> {
         if reason.len() > REJECTION_REASON_LENGTH_MAX {
             let rule = format!("must be at most {REJECTION_REASON_LENGTH_MAX} bytes");

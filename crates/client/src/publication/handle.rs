@@ -8,7 +8,7 @@ use headrace_buffers::doorbell::{Awaited, Doorbell, Doorbells, Interests};
 use headrace_buffers::log::descriptor::{max_message_length, max_payload_length};
 use headrace_buffers::log::{Append, ClaimResult, LogBuffers};
 
-use crate::channel_status::{self, ChannelStatus};
+use crate::channel_status::{self, EndpointStatus};
 use crate::conductor_proxy::ConductorProxy;
 use crate::destinations::{Destinations, Owner};
 
@@ -19,6 +19,21 @@ pub enum SubscriberCount {
     Exactly(usize),
     /// The driver only knows whether there is one at all.
     AtLeast(usize),
+}
+
+/// Sizes and positions that the log of a publication sets; they never change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogLimits {
+    /// Id of the first term.
+    pub initial_term_id: i32,
+    /// Length of each term in bytes.
+    pub term_length: usize,
+    /// Stream position at which the stream ends.
+    pub max_possible_position: i64,
+    /// Longest message in bytes that fits one frame; longer ones are sent in fragments.
+    pub max_payload_length: usize,
+    /// Longest message in bytes.
+    pub max_message_length: usize,
 }
 
 /// The common part of concurrent and exclusive publications.
@@ -37,7 +52,7 @@ pub struct PublicationHandle {
     channel: Arc<str>,
     stream_id: i32,
     session_id: i32,
-    channel_status_id: i32,
+    pub(crate) channel_status_id: i32,
 }
 
 pub(crate) struct HandleParts {
@@ -158,29 +173,15 @@ impl PublicationHandle {
         self.session_id
     }
 
-    /// Id of the first term.
-    pub fn initial_term_id(&self) -> i32 {
-        self.log.initial_term_id()
-    }
-
-    /// Length of each term.
-    pub fn term_length(&self) -> usize {
-        self.log.term_length()
-    }
-
-    /// Stream position at which the stream ends.
-    pub fn max_possible_position(&self) -> i64 {
-        self.log.geometry().max_possible_position()
-    }
-
-    /// Longest message that fits one frame; longer ones are sent in fragments.
-    pub fn max_payload_length(&self) -> usize {
-        max_payload_length(self.log.mtu())
-    }
-
-    /// Longest message.
-    pub fn max_message_length(&self) -> usize {
-        max_message_length(self.log.term_length())
+    /// Sizes and positions that the log sets.
+    pub fn limits(&self) -> LogLimits {
+        LogLimits {
+            initial_term_id: self.log.initial_term_id(),
+            term_length: self.log.term_length(),
+            max_possible_position: self.log.geometry().max_possible_position(),
+            max_payload_length: max_payload_length(self.log.mtu()),
+            max_message_length: max_message_length(self.log.term_length()),
+        }
     }
 
     /// Registration id of this handle.
@@ -203,29 +204,9 @@ impl PublicationHandle {
         self.limit.id()
     }
 
-    /// Id of the counter with the channel's status; -1 for channels that have none, such as IPC.
-    pub fn channel_status_id(&self) -> i32 {
-        self.channel_status_id
-    }
-
-    /// State of the endpoint.
-    pub fn channel_status(&self) -> ChannelStatus {
-        match self.conductor.upgrade() {
-            Some(conductor) if !self.is_closed() => {
-                channel_status::channel_status(conductor.counters(), self.channel_status_id)
-            }
-            _ => ChannelStatus::Closed,
-        }
-    }
-
-    /// Addresses the endpoint's sockets are bound to, once it is active.
-    pub fn local_socket_addresses(&self) -> Vec<String> {
-        match self.conductor.upgrade() {
-            Some(conductor) if !self.is_closed() => {
-                channel_status::local_socket_addresses(conductor.counters(), self.channel_status_id)
-            }
-            _ => Vec::new(),
-        }
+    /// The endpoint of the channel.
+    pub fn status(&self) -> EndpointStatus {
+        EndpointStatus::new(&self.conductor, self.channel_status_id, !self.is_closed())
     }
 
     /// The destinations of a channel with `control-mode=manual`.

@@ -7,4 +7,4 @@ mod handle;
 pub use concurrent::Publication;
 pub use exclusive::{ExclusivePublication, Writer};
 pub(crate) use handle::HandleParts;
-pub use handle::{PublicationHandle, SubscriberCount};
+pub use handle::{LogLimits, PublicationHandle, SubscriberCount};

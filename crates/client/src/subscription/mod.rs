@@ -15,7 +15,7 @@ use poll_guard::PollState;
 pub use shared::Start;
 pub(crate) use shared::SubscriptionShared;
 
-use crate::channel_status::{self, ChannelStatus};
+use crate::channel_status::{self, EndpointStatus};
 use crate::conductor_proxy::ConductorProxy;
 use crate::destinations::{Destinations, Owner};
 use crate::error::PollError;
@@ -165,34 +165,18 @@ impl Subscription {
         self.shared.registration_id
     }
 
-    /// Id of the counter with the channel's status; -1 for channels that have none, such as IPC.
-    pub fn channel_status_id(&self) -> i32 {
-        self.shared.channel_status_id()
-    }
-
-    /// State of the endpoint.
-    pub fn channel_status(&self) -> ChannelStatus {
-        match self.conductor.upgrade() {
-            Some(conductor) if !self.is_closed() => {
-                channel_status::channel_status(conductor.counters(), self.channel_status_id())
-            }
-            _ => ChannelStatus::Closed,
-        }
-    }
-
-    /// Addresses the endpoint's sockets are bound to, once it is active.
-    pub fn local_socket_addresses(&self) -> Vec<String> {
-        match self.conductor.upgrade() {
-            Some(conductor) if !self.is_closed() => {
-                channel_status::local_socket_addresses(conductor.counters(), self.channel_status_id())
-            }
-            _ => Vec::new(),
-        }
+    /// The endpoint of the channel.
+    pub fn status(&self) -> EndpointStatus {
+        EndpointStatus::new(
+            &self.conductor,
+            self.shared.channel_status_id(),
+            !self.is_closed(),
+        )
     }
 
     /// The bound address, `ip:port`, once known: with port 0 in the channel, the one the system chose.
     pub fn resolved_endpoint(&self) -> Option<String> {
-        self.local_socket_addresses().into_iter().next()
+        self.status().local_socket_addresses().into_iter().next()
     }
 
     /// The channel with port 0 replaced by the one the system chose; `None` until that is known.

@@ -130,7 +130,7 @@ pub fn pair(client: &Client, channel: &str) -> (Publication, Subscription) {
     let subscription = client
         .add_subscription(channel, STREAM, Default::default())
         .unwrap();
-    let channel = match subscription.channel_status_id() {
+    let channel = match subscription.status().counter_id() {
         -1 => channel.to_owned(),
         _ => {
             await_that("endpoint bound", || subscription.resolved_channel().is_some());

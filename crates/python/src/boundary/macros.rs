@@ -21,6 +21,18 @@ macro_rules! getters {
             )+
         }
     };
+    ($class:ident.$part:ident: $($name:ident: $type:ty),+ $(,)?) => {
+        #[pymethods]
+        impl $class {
+            $(
+                #[doc = docstring!(stringify!($class), ".", stringify!($name))]
+                #[getter]
+                fn $name(&self) -> PyResult<$type> {
+                    Ok(self.inner.get()?.$part().$name)
+                }
+            )+
+        }
+    };
 }
 
 /// What `with` calls: the end of the block closes the object.

@@ -150,8 +150,8 @@ impl Client {
     ) -> PyResult<Publication> {
         let publication = self.wait(
             py,
-            |client| client.async_add_publication(channel, stream_id),
-            client::Client::find_publication,
+            |client| client.requests().add_publication(channel, stream_id),
+            |client, id| client.requests().find_publication(id),
         )?;
         Ok(Publication::new(
             self.open()?.clone(),
@@ -168,8 +168,8 @@ impl Client {
     ) -> PyResult<Py<ExclusivePublication>> {
         let publication = self.wait(
             py,
-            |client| client.async_add_exclusive_publication(channel, stream_id),
-            client::Client::find_exclusive_publication,
+            |client| client.requests().add_exclusive_publication(channel, stream_id),
+            |client, id| client.requests().find_exclusive_publication(id),
         )?;
         ExclusivePublication::build(py, self.open()?.clone(), publication).map(Bound::unbind)
     }
@@ -188,8 +188,12 @@ impl Client {
         let start = start_of(starts_now);
         let subscription = self.wait(
             py,
-            |client| client.async_add_subscription_from(start, channel, stream_id, handlers),
-            client::Client::find_subscription,
+            |client| {
+                client
+                    .requests()
+                    .add_subscription_from(start, channel, stream_id, handlers)
+            },
+            |client, id| client.requests().find_subscription(id),
         )?;
         Ok(Subscription::new(self.open()?.clone(), subscription))
     }
@@ -204,8 +208,8 @@ impl Client {
     ) -> PyResult<Counter> {
         let counter = self.wait(
             py,
-            |client| client.async_add_counter(type_id, key, label),
-            client::Client::find_counter,
+            |client| client.requests().add_counter(type_id, key, label),
+            |client, id| client.requests().find_counter(id),
         )?;
         Ok(Counter::owned(self.open()?.clone(), counter))
     }
@@ -221,8 +225,12 @@ impl Client {
     ) -> PyResult<Counter> {
         let counter = self.wait(
             py,
-            |client| client.async_add_static_counter(type_id, key, label, registration_id),
-            client::Client::find_static_counter,
+            |client| {
+                client
+                    .requests()
+                    .add_static_counter(type_id, key, label, registration_id)
+            },
+            |client, id| client.requests().find_static_counter(id),
         )?;
         Ok(Counter::fixed(self.open()?.clone(), counter))
     }
@@ -235,7 +243,7 @@ impl Client {
         #[pyo3(from_py_with = arguments::stream_id)] stream_id: i32,
     ) -> PyResult<Pending> {
         self.request(py, Kind::Publication, |client| {
-            client.async_add_publication(channel, stream_id)
+            client.requests().add_publication(channel, stream_id)
         })
     }
 
@@ -247,7 +255,7 @@ impl Client {
         #[pyo3(from_py_with = arguments::stream_id)] stream_id: i32,
     ) -> PyResult<Pending> {
         self.request(py, Kind::ExclusivePublication, |client| {
-            client.async_add_exclusive_publication(channel, stream_id)
+            client.requests().add_exclusive_publication(channel, stream_id)
         })
     }
 
@@ -264,7 +272,9 @@ impl Client {
         let handlers = image_handlers(on_available_image, on_unavailable_image);
         let start = start_of(starts_now);
         self.request(py, Kind::Subscription, |client| {
-            client.async_add_subscription_from(start, channel, stream_id, handlers)
+            client
+                .requests()
+                .add_subscription_from(start, channel, stream_id, handlers)
         })
     }
 
@@ -277,7 +287,7 @@ impl Client {
         #[pyo3(from_py_with = arguments::label)] label: &str,
     ) -> PyResult<Pending> {
         self.request(py, Kind::Counter, |client| {
-            client.async_add_counter(type_id, key, label)
+            client.requests().add_counter(type_id, key, label)
         })
     }
 
@@ -344,8 +354,10 @@ impl Client {
         #[pyo3(from_py_with = arguments::stream_id)] stream_id: i32,
     ) -> PyResult<i32> {
         let kept = self.open()?;
-        match detach(py, || kept.async_next_available_session_id(stream_id)).map_err(errors::client)? {
-            SessionIdRequest::Asked(id) => await_answer(py, kept, || id, |client| client.find_session_id(id)),
+        match detach(py, || kept.requests().next_available_session_id(stream_id)).map_err(errors::client)? {
+            SessionIdRequest::Asked(id) => {
+                await_answer(py, kept, || id, |client| client.requests().find_session_id(id))
+            }
             SessionIdRequest::Chosen(session_id) => Ok(session_id),
         }
     }

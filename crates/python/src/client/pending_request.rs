@@ -47,7 +47,7 @@ impl Pending {
         let kept = self.client.get()?;
         let (inner, id): (&client::Client, i64) = (kept, self.registration_id);
         Ok(match self.kind {
-            Kind::Publication => detach(py, || inner.find_publication(id))
+            Kind::Publication => detach(py, || inner.requests().find_publication(id))
                 .map_err(errors::client)?
                 .map(|found| {
                     Bound::new(
@@ -57,17 +57,17 @@ impl Pending {
                 })
                 .transpose()?
                 .map(Bound::into_any),
-            Kind::ExclusivePublication => detach(py, || inner.find_exclusive_publication(id))
+            Kind::ExclusivePublication => detach(py, || inner.requests().find_exclusive_publication(id))
                 .map_err(errors::client)?
                 .map(|found| ExclusivePublication::build(py, kept.clone(), found))
                 .transpose()?
                 .map(Bound::into_any),
-            Kind::Subscription => detach(py, || inner.find_subscription(id))
+            Kind::Subscription => detach(py, || inner.requests().find_subscription(id))
                 .map_err(errors::client)?
                 .map(|found| Bound::new(py, Subscription::new(kept.clone(), found)))
                 .transpose()?
                 .map(Bound::into_any),
-            Kind::Counter => detach(py, || inner.find_counter(id))
+            Kind::Counter => detach(py, || inner.requests().find_counter(id))
                 .map_err(errors::client)?
                 .map(|found| Bound::new(py, Counter::owned(kept.clone(), found)))
                 .transpose()?
@@ -85,7 +85,7 @@ impl Pending {
     /// Give the request up; what came of it already is closed. Does nothing once it was taken.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
         let inner: &client::Client = self.client.get()?;
-        detach(py, || inner.cancel(self.registration_id))
+        detach(py, || inner.requests().cancel(self.registration_id))
             .map(|_| ())
             .map_err(errors::client)
     }

@@ -36,7 +36,7 @@ pub(crate) fn advance(
 }
 
 pub(crate) fn check_lengths(inner: &AnyPublication, messages: &[&[u8]]) -> PyResult<()> {
-    let max = inner.max_message_length();
+    let max = inner.limits().max_message_length;
     match messages
         .iter()
         .enumerate()

@@ -93,7 +93,7 @@ impl Publication {
                 format!(
                     "the stream is used up: max_possible_position={}: add a publication with a new session id: \
                      {stream}",
-                    handle.max_possible_position()
+                    handle.limits().max_possible_position
                 ),
             ),
             Append::NotConnected => (
@@ -177,13 +177,16 @@ getters! { Publication:
     available_window: Option<i64>,
     is_original: bool,
     session_id: i32,
+    original_registration_id: i64,
+    position_limit_id: i32,
+}
+
+getters! { Publication.limits:
     initial_term_id: i32,
     term_length: usize,
     max_possible_position: i64,
     max_payload_length: usize,
     max_message_length: usize,
-    original_registration_id: i64,
-    position_limit_id: i32,
 }
 
 #[pymethods]

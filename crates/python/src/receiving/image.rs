@@ -221,7 +221,7 @@ impl Image {
                 py,
                 kept,
                 |_| image.async_reject(reason),
-                |client, id| Ok(client.find_operation(id)?.then_some(())),
+                |client, id| Ok(client.requests().find_operation(id)?.then_some(())),
             ),
             // In a handler, which may not wait: the client says so.
             None => detach(py, || image.reject(reason)).map_err(errors::client),

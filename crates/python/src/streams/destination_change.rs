@@ -53,7 +53,7 @@ impl ChangeRequest {
     /// The id once the change is made; nothing while the driver has not answered.
     pub(crate) fn find(&self, client: &Client) -> Result<Option<i64>, ClientError> {
         let id = self.id();
-        match client.find_operation(id) {
+        match client.requests().find_operation(id) {
             // The driver has no event for the moment at which it has closed what held the port.
             Err(ClientError::Registration { code, .. })
                 if code == ErrorCode::ResourceTemporarilyUnavailable

@@ -36,7 +36,7 @@ impl DestinationRequest {
     /// No longer wait for it. What was asked for may happen all the same.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
         let client: &Client = self.client.get()?;
-        detach(py, || client.cancel(self.request.id()))
+        detach(py, || client.requests().cancel(self.request.id()))
             .map(|_| ())
             .map_err(errors::client)
     }

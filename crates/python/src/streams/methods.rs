@@ -7,8 +7,6 @@ macro_rules! stream_methods {
             channel: &str,
             stream_id: i32,
             registration_id: i64,
-            channel_status_id: i32,
-            local_socket_addresses: Vec<String>,
             is_connected: bool,
             is_closed: bool,
         }
@@ -42,8 +40,20 @@ macro_rules! stream_methods {
             #[getter]
             fn channel_status(&self) -> PyResult<&'static str> {
                 Ok($crate::streams::channel_status::name(
-                    self.inner.get()?.channel_status(),
+                    self.inner.get()?.status().state(),
                 ))
+            }
+
+            #[doc = docstring!(stringify!($class), ".channel_status_id")]
+            #[getter]
+            fn channel_status_id(&self) -> PyResult<i32> {
+                Ok(self.inner.get()?.status().counter_id())
+            }
+
+            #[doc = docstring!(stringify!($class), ".local_socket_addresses")]
+            #[getter]
+            fn local_socket_addresses(&self) -> PyResult<Vec<String>> {
+                Ok(self.inner.get()?.status().local_socket_addresses())
             }
 
             #[doc = docstring!(stringify!($class), ".wait_until_connected")]

@@ -38,7 +38,7 @@ pub(crate) fn await_answer<T: Send>(
     let id = &id;
     let waited = Waiter::without_end(idle).wait_for(py, &client.replies(), move || {
         for _ in 0..EVENTS_PER_LOOK {
-            let work_count = client.drive(id());
+            let work_count = client.requests().drive(id());
             if let Some(found) = find(client).transpose() {
                 return Some(found);
             }
@@ -53,7 +53,7 @@ pub(crate) fn await_answer<T: Send>(
         Ok(None) => Err(errors::closed("client")),
         Err(interrupted) => {
             // The driver may be what does not answer; the interruption is what the caller asked to see.
-            let _ = detach(py, || client.cancel(id()));
+            let _ = detach(py, || client.requests().cancel(id()));
             Err(interrupted)
         }
     }

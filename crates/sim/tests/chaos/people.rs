@@ -203,7 +203,7 @@ impl Subscriber {
 
     /// Adds the paths that are not there.
     pub(crate) fn add_paths(&self) -> Result<(), ClientError> {
-        let bound = self.subscription.local_socket_addresses();
+        let bound = self.subscription.status().local_socket_addresses();
         let port = |address: &str| address.rsplit(':').next().map(str::to_owned);
         for path in &self.paths {
             if !bound.iter().any(|address| port(address) == port(path)) {

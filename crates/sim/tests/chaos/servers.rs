@@ -134,9 +134,9 @@ impl Pending {
         is_shared: bool,
     ) -> Result<Self, ClientError> {
         let id = if is_shared {
-            client.async_add_publication(channel, stream_id)?
+            client.requests().add_publication(channel, stream_id)?
         } else {
-            client.async_add_exclusive_publication(channel, stream_id)?
+            client.requests().add_exclusive_publication(channel, stream_id)?
         };
         Ok(Self {
             client: Arc::clone(client),
@@ -147,10 +147,15 @@ impl Pending {
 
     fn take(&self) -> Result<Option<Handle>, ClientError> {
         if self.is_shared {
-            Ok(self.client.find_publication(self.id)?.map(Handle::Shared))
+            Ok(self
+                .client
+                .requests()
+                .find_publication(self.id)?
+                .map(Handle::Shared))
         } else {
             Ok(self
                 .client
+                .requests()
                 .find_exclusive_publication(self.id)?
                 .map(Handle::Exclusive))
         }
@@ -160,7 +165,7 @@ impl Pending {
 impl Drop for Pending {
     fn drop(&mut self) {
         // Its client may be gone, and with that the request.
-        let _ = self.client.cancel(self.id);
+        let _ = self.client.requests().cancel(self.id);
     }
 }
 

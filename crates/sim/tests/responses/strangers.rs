@@ -299,7 +299,7 @@ fn a_prototype_holds_the_socket_open_and_is_never_connected() {
     let client = node.connect().unwrap();
     let holds_open = format!("{FROM_SERVER}|term-length=1m|response-correlation-id=prototype");
     let prototype = client.add_publication(&holds_open, RESPONSES).unwrap();
-    assert_eq!(prototype.term_length(), 64 * 1024);
+    assert_eq!(prototype.limits().term_length, 64 * 1024);
     let channels = || counters_of(&node, type_ids::SEND_CHANNEL_STATUS);
     let [before] = <[_; 1]>::try_from(channels()).unwrap();
     for seconds in 0..2 {
