@@ -1,8 +1,8 @@
 //! Tells a requester on which session the responses to it come.
 //!
 //! The frame goes out at once, and again at each status message time-out, until a receiver reads the responses or their
-//! stream ends. It does so again when that receiver is lost. Where several publications respond, each is told of when
-//! those before it have ended.
+//! stream ends. It does so again when that receiver is lost. Where several publications respond, the receiver announces
+//! each when those before it have ended.
 
 use std::sync::{Arc, Weak};
 
@@ -13,7 +13,7 @@ use crate::shared::{ImageShared, PublicationShared};
 /// The streams of responses to a requester.
 #[derive(Default)]
 pub(super) struct Announcement {
-    /// In the order in which they were made. The requester is told of the first one that lives.
+    /// In the order in which they were made. The receiver announces the first one that lives.
     responses: Vec<Weak<PublicationShared>>,
     last_sent_ns: Option<i64>,
 }
@@ -24,7 +24,7 @@ impl Announcement {
         self.last_sent_ns = None;
     }
 
-    /// The first that lives. Those that have ended are forgotten, and the requester is told of the next one at once.
+    /// The first that lives. Forgets those that have ended, so that the receiver announces the next one at once.
     fn first(&mut self) -> Option<Arc<PublicationShared>> {
         while let Some(first) = self.responses.first() {
             match first.upgrade() {

@@ -5,7 +5,7 @@ use super::counters::ReceiverCounters;
 use super::paths::Paths;
 use crate::proxy::ConductorProxy;
 
-/// What a receive endpoint sends: feedback and questions.
+/// Sends the feedback and the questions of a receive endpoint.
 pub(super) struct Outgoing<'a> {
     pub(super) paths: &'a Paths,
     pub(super) counters: &'a ReceiverCounters,

@@ -21,7 +21,7 @@ pub(super) struct Receivers {
     pub(super) liveness: ReceiverLiveness,
     /// One was there, and may have gone.
     pub(super) has_feedback: bool,
-    /// The one that was last told to be the limit, and where it is.
+    /// The receiver last shown as the limiting one, and its address.
     limiting: Option<(i64, SocketAddr)>,
 }
 
@@ -36,8 +36,8 @@ impl Receivers {
         }
     }
 
-    /// False when the position is further from the sender's than any receiver can be, or there are more receivers than
-    /// are told apart.
+    /// False if the position is further from the sender's than any receiver can be, or if the stream has more receivers
+    /// than the sender tells apart.
     pub(super) fn accepts(&self, shared: &PublicationShared, message: &StatusMessage) -> bool {
         let range = shared.lowest_receiver_position()..=shared.highest_receiver_position();
         range.contains(&shared.position_of(message))
