@@ -96,8 +96,8 @@ def test_what_is_told_of_a_failure_may_close_a_module_that_is_stepped(
 def test_a_follower_reads_on_that_left_its_log_during_a_snapshot() -> None:
     """What it read then was given up; the next log must not be thought of as paused, or its catch-up never ends."""
     member = following()
-    election = Mock(core=member.core, _peers=None, _context=Mock(commit_position=0))
-    election._now_ns.return_value = member.now
+    now = Mock(return_value=member.now)
+    election = Mock(core=member.core, _peers=None, _context=Mock(commit_position=0), _now_ns=now)
     for is_busy in (True, False):
         election._log.followed = Mock(is_reading=True, is_busy=is_busy, poll=Mock(return_value=0))
         Election._read(election)

@@ -33,6 +33,7 @@ WITHOUT = {
     "LogPlace",
     "Sequencer",
     "SessionSender",
+    "SessionStreams",
     "Namespaces",
     "ClusteredService",
 }

@@ -113,6 +113,11 @@ class Consumer(Closing):
     next one is asked for, or with :meth:`commit`. What is done and not committed when a member ends is read again by
     another: each message at least once, and once if nothing dies. Goes on when the archive restarts. Used by one thread
     at a time.
+
+    Attributes:
+        member: Its name in the group.
+        duplicate_count: Messages passed over because one of their number had come before.
+        missing_count: Numbers that no message had.
     """
 
     def __init__(
@@ -136,7 +141,6 @@ class Consumer(Closing):
         self._stream = stream
         self._group = group
         self.member = member or f"{os.uname().nodename}-{os.getpid()}-{self._client.next_correlation_id()}"
-        """Its name in the group."""
         self._lane_count = 1 if share == "recordings" else _KEY_LANES
         self._interval_s = commit_interval_s
         self._link = ArchiveLink(self._client, session._config)
@@ -156,10 +160,7 @@ class Consumer(Closing):
         self._numbers: dict[int, int] = {}
         self._is_closed = False
         self._pid = os.getpid()
-        self.duplicate_count = 0
-        """Messages passed over because one of their number had come before."""
-        self.missing_count = 0
-        """Numbers that no message had."""
+        self.duplicate_count = self.missing_count = 0
 
     @property
     def state(self) -> ConsumerState:

@@ -3,7 +3,7 @@
     <stream>@<group>.group      JSON: the lanes of the group, each with a place
 
 A lane is a part of the stream that one member reads at a time. With one lane members share the recordings; with more
-they share the keys of messages. The file is written whole, forced as the catalog is, and renamed into place.
+they share the keys of messages. The file is written whole, forced to the medium, and renamed into place.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from headrace._agent.storage import SYNC_DATA
 from headrace._base.exceptions import ConfigError
 from headrace.archive.errors import ArchiveFileError
 from headrace.archive.protocol.place import Place
@@ -73,12 +74,12 @@ class GroupPlaces:
         file = self._storage.create(updated, 0, may_exist=True)
         try:
             file.write(0, data)
-            file.sync(self._sync_level)
+            # Before the name, or a power cut leaves an empty file of it.
+            file.sync(max(SYNC_DATA, self._sync_level))
         finally:
             file.close()
         self._storage.rename(updated, self._file_name)
-        if self._sync_level:
-            self._storage.sync()
+        self._storage.sync()
 
 
 def groups_in(storage: Storage) -> Iterator[tuple[str, str]]:

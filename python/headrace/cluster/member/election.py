@@ -289,7 +289,7 @@ class Election:
             self._context.election_failure = ""
             self._replay_count = 0
             if isinstance(action, do.Follow):
-                self._context.members.has_followed()
+                self._context.members.note_followed()
             self._on_change(action)
         else:
             self._begin_task(action)

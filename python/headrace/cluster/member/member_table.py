@@ -162,8 +162,8 @@ class MemberTable:
         if not self._is_replacement:
             self._store(self._lists, self.position, is_admitted=self._is_admitted, is_replacement=True)
 
-    def has_followed(self) -> None:
-        """This member has all again."""
+    def note_followed(self) -> None:
+        """Note that this member has the whole log again."""
         if self._is_replacement:
             self._store(self._lists, self.position, is_admitted=self._is_admitted, is_replacement=False)
 

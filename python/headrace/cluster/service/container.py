@@ -103,6 +103,7 @@ class ServiceContainer(ClusterAgent):
 
     Attributes:
         config: The settings.
+        awaited: What the container polls: a loop that idles may wait for messages on these subscriptions.
 
     Raises:
         TypeError: The service is none; the text says what makes one of it.
