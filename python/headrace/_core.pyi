@@ -39,6 +39,7 @@ __all__ = [
     "RecordingReader",
     "Sequencer",
     "SessionSender",
+    "SessionStreams",
     "Subscription",
     "Watcher",
     "World",
