@@ -272,8 +272,11 @@ class ConsensusModule(ClusterAgent):
     # --- turns -----------------------------------------------------------------------------------------------------
 
     def note_failed_service(self, service_id: int, failure: BaseException) -> None:
-        """The node ends, since a service that runs in it has failed: operators look into this error log first."""
-        if self._failure is None and not self._is_closed:
+        """The node ends, since a service that runs in it has failed: operators look into this error log first.
+
+        The module may have heard of it by then, and have failed, in turns that another thread took.
+        """
+        if not self._is_closed:
             self._context.log.error(
                 f"failed to start clustered service(s), or one has failed: service_id={service_id}: {failure}",
                 failure,
