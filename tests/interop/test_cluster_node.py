@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -170,8 +171,17 @@ def node_for_container(directory: Path, **settings: Any) -> Iterator[tuple[Clust
 
 
 def tool(java: JavaPeer, directory: object, command: str) -> str:
-    """What Java's tool says of a cluster directory."""
-    return "\n".join(output(java.command("io.aeron.cluster.ClusterTool", directory, command)))
+    """What Java's tool says of a cluster directory.
+
+    It offers a query as soon as its driver has answered, which links the publication a moment later: on a machine with
+    much to do it may find that nobody reads it, and ends. So it gets a second try.
+    """
+    called = java.command("io.aeron.cluster.ClusterTool", directory, command)
+    try:
+        lines = output(called)
+    except subprocess.CalledProcessError:
+        lines = output(called)
+    return "\n".join(lines)
 
 
 def state_of(java: JavaPeer, aeron: object, ingress: str) -> str:
