@@ -42,6 +42,8 @@ Share = Literal["recordings", "keys"]
 _KEY_LANES = 64
 _HEARTBEAT_S = 1.0
 _JOINING_S = 0.05
+# A look at the group costs as much as several messages, and it changes seldom.
+_STEP_S = 0.01
 
 
 class ConsumerState(Enum):
@@ -147,6 +149,7 @@ class Consumer(Closing):
         self._question: Exchange[GroupAssignment] | None = None
         self._next_heartbeat = self._clock.deadline(0)
         self._next_commit = self._clock.deadline(commit_interval_s)
+        self._next_step = self._clock.deadline(0)
         self._committing: tuple[Exchange[None], dict[int, int]] | None = None
         # The generation that the member has entered, and what it reads there.
         self._generation = -1
@@ -194,7 +197,9 @@ class Consumer(Closing):
         if self._is_closed:
             raise ClosedError(f"{self!r} is closed")
         self._note_given()
-        self._step()
+        if self._next_step.is_over:
+            self._next_step = self._clock.deadline(_STEP_S)
+            self._step()
         follow, follower = self._follow, self._follower
         if follow is None or follower is None or self._is_handing_over:
             return None

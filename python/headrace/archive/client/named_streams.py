@@ -78,7 +78,8 @@ class NamedStreamRequests(ArchiveSession):
             channel: The channel of its publishers.
             stream_id: Which flow on the channel.
             location: ``LOCAL`` when the publishers are on the archive's driver, else ``REMOTE``.
-            retention: How much the archive keeps; by default everything. With hours, whole old recordings go, too.
+            retention: How much of each recording the archive keeps; by default everything. With hours, whole old
+                recordings go, too.
             keys: Whether each message has an :class:`headrace.archive.Envelope`, with a key, a number and headers.
 
         Raises:

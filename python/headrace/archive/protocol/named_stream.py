@@ -79,7 +79,7 @@ class NamedStream:
         channel: Where its publishers send.
         stream_id: Which flow on the channel.
         location: ``LOCAL`` when the publishers are on the archive's driver, else ``REMOTE``.
-        retention: How much of it the archive keeps, over all its recordings; ``None`` for everything.
+        retention: How much of each of its recordings the archive keeps; ``None`` for everything.
         keys: Whether its messages have an :class:`Envelope`, and with it keys.
         former: Addresses that it had before, whose recordings are its beginning.
 
