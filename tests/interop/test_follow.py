@@ -10,7 +10,7 @@ import pytest
 from benches.processes import JavaPeer, background, fresh_directory
 
 import headrace
-from headrace.archive import Archive
+from headrace.archive import Archive, ArchiveTimeoutError
 from tests.helpers import TIMEOUT_S, await_true
 from tests.ports import free_endpoint
 
@@ -166,3 +166,16 @@ def test_ours_catches_up_with_the_java_archive_and_goes_live(
             await_true(lambda: not follow.is_live or is_live())
         publication.close()
         await_true(lambda: archive.stop_position(0) == follow.position)
+
+
+def test_the_java_archive_leaves_a_declaration_unanswered_and_its_session_goes_on(
+    java_archive: tuple[Path, str],
+) -> None:
+    directory, _ = java_archive
+    with (
+        headrace.Client.connect(directory=directory) as client,
+        Archive.connect(client, message_timeout_s=2.0) as archive,
+    ):
+        with pytest.raises(ArchiveTimeoutError, match="did not answer"):
+            archive.declare("trades", "aeron:ipc", STREAM_ID)
+        assert archive.list_recordings() == []
